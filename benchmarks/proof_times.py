@@ -1,7 +1,7 @@
 """Seconds to certify large specs with proofs of both links; each must take less than a minute on a quiet core.
 
-Run it with `.venv/bin/python benchmarks/proof_times.py [NAME…]`. Building the network is not counted. `CPU` is the time
-of this process, which other work on the machine does not lengthen much.
+Run it with `.venv/bin/python benchmarks/proof_times.py [NAME…]`. The time includes tests and the attack, but not the
+building of the network. `CPU` is the time of this process, which other work on the machine lengthens less.
 """
 
 from __future__ import annotations

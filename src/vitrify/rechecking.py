@@ -350,9 +350,8 @@ def _answers(arrays: Arrays, net: JsonObject, meaning: Meaning, domains: list[Js
         every = chain(*(product(symbols, repeat=length) for length in range(fewest, longest + 1)))
         words = list(islice(language.prefixes(longest) if language else every, count + 1))
         _need(len(words) == count and len(words[-1]) == longest, f"there are not {count} words to length {longest}")
-        longer = longest < net["max_length"] and (
-            any(islice(language.prefixes(), count, count + 1)) if language else symbols
-        )
+        further = islice(language.prefixes(), count, count + 1) if language else symbols
+        longer = longest < net["max_length"] and [*further]
         _need(not longer or part["method"] == "sampled", f"there are words longer than {longest}: not exhaustive")
         ahead = {"none", "after"} & {head["mask"] for block in net["blocks"] for head in block["heads"]}
         report.done.append(f"all {count} words to length {longest}" + _off(arrays, net, meaning, words, bool(ahead)))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import cache
 from inspect import signature
 from typing import Any, get_type_hints
 
+import numpy as np
 import pytest
 
 from built import ATTENTIONS
@@ -16,6 +18,8 @@ from vitrify.certification.evidence import Scope
 from vitrify.constructions.catalogue import Attention, Construction, build, constructions
 from vitrify.errors import BuildRefused
 from vitrify.net.explain import explain
+from vitrify.net.folder import card
+from vitrify.net.sparse import dense
 from vitrify.net.transformer import Transformer
 from vitrify.net.weights import Weights
 from vitrify.parameters import convert, described
@@ -115,6 +119,42 @@ def test_it_builds_right_or_refuses(name: str, attention: Attention) -> None:
         least = (max(scopes, key=list(Scope).index) for scopes in zip(*seen, strict=True))
         weakest = tuple(scope.value if scope.proved else "sampled" for scope in least)  # larger specs have more inputs
         assert entry.certified == weakest, f"declare certified={weakest!r}"
+
+
+@pytest.mark.long
+@each_entry
+def test_the_name_and_the_card_say_up_to_which_length_the_weights_were_made(entry: Construction) -> None:
+    """Weights that are the same at two lengths, without a table of positions, are the same at every length."""
+    for spec, weights in zip(SAMPLES[entry.kind], nets(entry.name, "softmax"), strict=True):
+        if weights is None or weights.architecture.reads != "tokens" or weights.architecture.max_length < 2:
+            continue
+        net: Any = weights.architecture
+        says = net.name.endswith(f", up to T = {net.max_length}")
+        other = at_another_length(entry, spec)
+        depends = positions(weights).any() or (other is not None and tables(weights) != tables(other))
+        assert says or not depends
+        assert says or "every length" in entry.certified
+        assert not says or depends or other is None or "every length" not in entry.certified
+        assert f"# {net.name}\n" in card(weights)
+        assert not depends or "the weights depend on T" in card(weights)
+
+
+def at_another_length(entry: Construction, spec: object) -> Weights[Any] | None:
+    """Return the network of a spec for longer words, or shorter ones; None if the spec decides on the length."""
+    for length in (LENGTH + 5, LENGTH - 3) if "max_length" in entry.choices else ():
+        with suppress(BuildRefused):
+            return build(spec, entry.name, **common(entry, length=length))
+    return None
+
+
+def positions(weights: Weights[Any]) -> Any:
+    """Return the table of positions, without a row if there is none."""
+    return np.asarray(dense(weights.arrays.get("pos_embed.W_pos", np.zeros((0, 0)))))
+
+
+def tables(weights: Weights[Any]) -> dict[str, bytes]:
+    """Return the content of all arrays but the table of positions."""
+    return {name: dense(array).tobytes() for name, array in weights.arrays.items() if name != "pos_embed.W_pos"}
 
 
 @pytest.mark.long

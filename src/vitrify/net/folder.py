@@ -314,8 +314,8 @@ def _reads(weights: Weights[Architecture]) -> str:
         return "an image"
     net = weights.architecture
     if net.reads == "tokens":
-        bound = " (the weights depend on T)" if has_bounded_length(weights) else ""
-        return f"{len(net.inputs) - 1} symbols, up to T = {net.max_length} of them{bound}"
+        depends = "depend on T" if has_bounded_length(weights) else "are the same for every T"
+        return f"{len(net.inputs) - 1} symbols, up to T = {net.max_length} of them; the weights {depends}"
     return f"{len(net.inputs)} numbers" + (f" at each of {net.max_length} positions" if net.reads == "rows" else "")
 
 
