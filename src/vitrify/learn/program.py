@@ -338,10 +338,12 @@ class TrainingProgram:
         return self._on_all(lambda at: self.compiled[0](self.lanes[at]))
 
     def advance(self, lanes: list[Member], start: int, steps: int) -> list[Member]:
-        """Every lane so many steps further; those that were given are used up."""
+        """Every lane so many steps further; those that were given are used up, but for lanes that have ended."""
         go, first, count = self.compiled[1], jnp.int32(start), jnp.int32(steps)
 
         def act(at: int) -> Member:
+            if not np.any(lanes[at].alive):
+                return lanes[at]  # a step would change nothing
             stepped: Member = go(lanes[at], self.lanes[at], first, count)
             stepped.alive.block_until_ready()
             return stepped
