@@ -25,7 +25,7 @@ from vitrify.claims.catalogue import Claim, Figure, Figures, Subject, Subjects
 from vitrify.claims.protocol.planning import Axis, Plan, Statement
 from vitrify.claims.trials import sample_complexity
 from vitrify.claims.trials.sample_complexity import CNN, SHALLOW, Curves, Model, curves, trials
-from vitrify.claims.trials.trial import Criterion, Evidence, Measured, Quantity, Recipe, Trial, evidence
+from vitrify.claims.trials.trial import Criterion, Evidence, Measured, Recipe, Trial, evidence
 from vitrify.learn.models.hierarchical import HierarchicalFamily
 
 EXPONENTS = 0.9, 1.1  # of n_c and of m^L
@@ -105,7 +105,7 @@ MODELS = (
     *(Model(*sizes) for sizes in ((8, 8, 4, 3), (16, 16, 4, 2), (16, 16, 4, 3))),
     *(Model(*sizes) for sizes in ((16, 4, 16, 3), (16, 4, 16, 4), (16, 8, 16, 2), (16, 8, 16, 3))),
 )
-SHALLOW_MODELS = tuple(Model(*sizes) for sizes in ((4, 4, 4, 3), (4, 4, 4, 4), (6, 6, 6, 3), (16, 4, 16, 3)))
+SHALLOW_MODELS = Model(4, 4, 4, 3), Model(4, 4, 4, 4), Model(6, 6, 6, 3)  # all strings are more and more times P*
 
 
 def subjects() -> Subjects:
@@ -144,7 +144,7 @@ def judge(subject: Subject, measured: Measured) -> Evidence:
         criteria += judged(own)
     if subject.statements:
         return evidence(subject, criteria, {})
-    return evidence(subject, criteria, sample_complexity.figure(deep, shallow), _told(deep, shallow))
+    return evidence(subject, criteria, sample_complexity.figure(deep, shallow), sample_complexity.told(deep, shallow))
 
 
 def _law(own: Curves) -> list[Criterion]:
@@ -154,9 +154,12 @@ def _law(own: Curves) -> list[Criterion]:
 
 
 def _collapse(own: Curves) -> list[Criterion]:
-    name = f"largest over smallest P / P* of the models with errors {', '.join(map(str, LEVELS))}"
-    spreads = [sample_complexity.spread(own, level) for level in LEVELS]
-    return [Criterion.judged(name, spreads, at_most=MAX_SPREAD, statement="collapse")]
+    errors, judged = ", ".join(map(str, LEVELS)), partial(Criterion.judged, statement="collapse")
+    spreads, known = zip(*(sample_complexity.spread(own, level) for level in LEVELS), strict=True)
+    return [
+        judged(f"share of models whose P is known for errors {errors}", known, at_least=1, premise=True),
+        judged(f"largest over smallest P / P* of models, errors {errors}", spreads, at_most=MAX_SPREAD),
+    ]
 
 
 def _shallow(own: Curves) -> list[Criterion]:
@@ -167,20 +170,6 @@ def _shallow(own: Curves) -> list[Criterion]:
     name = f"power of P* in P(10 %), {SHALLOW}" + (", at least" if any(never) else "")
     slope = sample_complexity.growth(own)
     return [Criterion.estimated(name, *slope, at_least=MIN_GROWTH, null=1.0, statement="shallow")]
-
-
-def _told(deep: Curves, shallow: Curves) -> list[Quantity]:
-    """Return P(10 %) by model, and the regression in which each model has an intercept of its own."""
-    told = [
-        Quantity(f"P(10 %) / P*, {net}, {model.name}", math.exp(sample_complexity.center(curve)) / model.star)
-        for net, own in ((CNN, deep), (SHALLOW, shallow))
-        for model, curve in own.items()
-    ]
-    by_model = sample_complexity.law(deep, by_model=True).coefficients[1:]
-    names = (f"coefficient of {name}, random intercepts by model" for name in ("ln n_c", "L ln m"))
-    return told + [
-        Quantity(name, each.value, interval=each.interval) for name, each in zip(names, by_model, strict=True)
-    ]
 
 
 def draw(figures: Figures) -> Figure:

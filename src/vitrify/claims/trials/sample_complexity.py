@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from vitrify.arrays import Array, Bools, Floats
+from vitrify.certification.evidence import Quantity
 from vitrify.claims.catalogue import Figure, Figures, Subject
 from vitrify.claims.protocol.measurements import Measured
 from vitrify.claims.statistics.crossings import Regression, crossing_interval, interval_regression
@@ -24,7 +25,7 @@ from vitrify.claims.statistics.estimates import UNKNOWN, IntervalEstimate
 from vitrify.claims.trials.trial import Trial, run_trial
 from vitrify.encoding import JsonObject
 from vitrify.intervals import CONFIDENCE
-from vitrify.learn.figures import band, panel, reference_line, sheet
+from vitrify.learn.figures import panel, reference_line, sheet
 from vitrify.learn.models.hierarchical import HierarchicalFamily
 from vitrify.learn.recipe import Recipe
 from vitrify.sandboxes.hierarchy import HierarchySandbox
@@ -180,10 +181,11 @@ def law(own: Curves, *, by_model: bool = False) -> Regression:
     return interval_regression(low, high, np.repeat(columns, counts, axis=0), units)
 
 
-def spread(own: Curves, level: float) -> float:
-    """Return the largest over the smallest P / P* of the models at which the mean error falls to a level."""
-    ratios = [curve.middle(level) - math.log(model.star) for model, curve in own.items()]
-    return math.exp(min(max(ratios) - min(ratios), 700.0)) if np.isfinite(ratios).all() else math.inf
+def spread(own: Curves, level: float) -> tuple[float, float]:
+    """Return the largest over the smallest P / P* of the models with a mean error, and the share where it is known."""
+    ratios = np.array([curve.middle(level) - math.log(model.star) for model, curve in own.items()])
+    known = np.isfinite(ratios)
+    return float(np.exp(np.ptp(ratios[known]))) if known.any() else math.nan, float(known.mean())
 
 
 def growth(own: Curves) -> IntervalEstimate:
@@ -222,6 +224,20 @@ def unreached(own: Curves) -> list[float]:
 def fitted(own: Curves) -> list[float]:
     """Return for each model the share of members whose training loss was reached."""
     return [float(curve.fitted.mean()) for curve in own.values()]
+
+
+def told(deep: Curves, shallow: Curves) -> list[Quantity]:
+    """Return P(10 %) by net and model, and the regression in which each model has an intercept of its own."""
+    needed = [
+        Quantity(f"P(10 %) / P*, {net}, {model.name}", math.exp(center(curve)) / model.star)
+        for net, own in ((CNN, deep), (SHALLOW, shallow))
+        for model, curve in own.items()
+    ]
+    by_model = law(deep, by_model=True).coefficients[1:]
+    names = (f"coefficient of {name}, random intercepts by model" for name in ("ln n_c", "L ln m"))
+    return needed + [
+        Quantity(name, each.value, interval=each.interval) for name, each in zip(names, by_model, strict=True)
+    ]
 
 
 # Null hypotheses
@@ -306,7 +322,7 @@ def draw(figures: Figures) -> Figure:
     for name, one in deep.items():
         star, style = _star(one), {"color": colors[name], "marker": marks[name]}
         error = np.array(one["error"], dtype=float)
-        band(collapse, list(np.array(one["rows"]) / star), error, name, markersize=4, linewidth=1, **style)
+        collapse.plot(np.array(one["rows"]) / star, error.mean(axis=0), label=name, markersize=4, linewidth=1, **style)
         values = np.array(one["needed"], dtype=float)[_finite(one)]
         needed.plot(np.full(len(values), star), values, linestyle="", markersize=4, alpha=0.5, **style)
         off.plot(np.full(len(values), star), values / star / factor, linestyle="", markersize=4, alpha=0.5, **style)
@@ -326,14 +342,16 @@ def draw(figures: Figures) -> Figure:
     reference_line(collapse, AT_ERROR, "10 %", at=0.01)
     for edge in (1.0, math.sqrt(1.5), 1 / math.sqrt(1.5)):
         off.axhline(edge, color="black", linestyle="-" if edge == 1 else ":", linewidth=1)
-    means = "mean of the grammars, 10–90 % band"
     label = "error on held-out strings at the end of training"
-    panel(collapse, size=6, xscale="log", xlabel="different training strings P / P*", ylabel=label, title=means)
+    panel(collapse, size=6, xlabel="different training strings P / P*", ylabel=label, title="mean of the grammars")
+    collapse.set_xscale("log", base=2)
     for axes in (needed, off):
         axes.set(xscale="log", yscale="log", xlabel="$P^*$")
     panel(needed, size=7, ylabel="strings for 10 % error", title="each grammar")
     label = "strings for 10 % error / slope 1"
-    panel(off, legend=None, ylabel=label, title="CNN: residuals, dotted: a factor 1.5 in all")
+    panel(off, legend=None, ylabel=label, title="CNN: residuals; between dotted lines a factor 1.5")
+    off.set_yticks([0.5, 0.75, 1, 1.5, 2], ["0.5", "0.75", "1", "1.5", "2"])
+    off.minorticks_off()
     return sheeted
 
 
