@@ -37,7 +37,7 @@ MIN_FITTED = 0.95  # of the members of a model
 LOSS = 1e-3  # of training, at which it ends
 RATE = 0.5  # of Adam, times the square root of the width: numbers that are trained have deviation 1
 RECIPE = Recipe(
-    steps=1 << 16,
+    steps=1 << 17,
     batch=128,
     warmup=0,
     clip=None,
@@ -46,6 +46,7 @@ RECIPE = Recipe(
     stop_training=LOSS,
     precision="bfloat16",
 )
+MAX_STEPS = {CNN: 1 << 15, SHALLOW: 1 << 17}
 DEEP_TIMES = tuple(2 ** (k / 2) for k in range(-3, 9))
 SHALLOW_TIMES = tuple(2.0**k for k in range(7))
 PLAN = Plan(
@@ -99,6 +100,7 @@ PLAN = Plan(
 )
 SMALL = tuple(Model(*sizes) for sizes in ((3, 3, 3, 3), (4, 4, 4, 3), (4, 4, 3, 3), (3, 3, 3, 4), (4, 3, 4, 3)))
 SMALL_SHALLOW = SMALL[0], SMALL[1], SMALL[3]
+# 19 models x 12 sizes x 8 grammars; a step of a member takes 4e8 (2^(L - 1) - 1) operations: about 1e16 in all.
 EQUAL = ((4, 3), (4, 4), (4, 5), (4, 6), (6, 3), (6, 4), (6, 5), (8, 2), (8, 3), (8, 4), (16, 2), (16, 3))
 MODELS = (
     *(Model(v, v, v, L) for v, L in EQUAL),  # v = m = n_c
@@ -110,8 +112,8 @@ SHALLOW_MODELS = Model(4, 4, 4, 3), Model(4, 4, 4, 4), Model(6, 6, 6, 3)  # all 
 
 def subjects() -> Subjects:
     recipe = replace(RECIPE, steps=1 << 13, test_examples=512, precision="float32")
-    times = {CNN: DEEP_TIMES[1:10:2], SHALLOW: SHALLOW_TIMES[1:6]}
-    yield _subject(recipe, 64, {CNN: SMALL, SHALLOW: SMALL_SHALLOW}, times, PLAN.explored[:4])
+    times = {CNN: DEEP_TIMES[1:10:2], SHALLOW: SHALLOW_TIMES[1:5]}
+    yield _subject(recipe, 96, {CNN: SMALL, SHALLOW: SMALL_SHALLOW}, times, PLAN.explored[:4])
 
 
 def large() -> Subjects:
@@ -126,9 +128,10 @@ def _subject(
     times: Mapping[str, Sequence[float]],
     units: Sequence[int],
 ) -> Subject:
-    family, own = HierarchicalFamily(channels=width, mean_field=True), replace(recipe, lr=RATE / math.sqrt(width))
+    family = HierarchicalFamily(channels=width, mean_field=True)
     made: dict[str, Trial] = {}
     for net, chosen in models.items():
+        own = replace(recipe, lr=RATE / math.sqrt(width), steps=min(recipe.steps, MAX_STEPS[net]))
         made |= trials(net, chosen, family, own, units, times[net])
     return Subject("classification", data={"width": width, "models": len(models[CNN])}, trials=made)
 

@@ -342,9 +342,7 @@ class TrainingProgram:
         go, first, count = self.compiled[1], jnp.int32(start), jnp.int32(steps)
 
         def act(at: int) -> Member:
-            if not np.any(lanes[at].alive):
-                return lanes[at]  # a step would change nothing
-            stepped: Member = go(lanes[at], self.lanes[at], first, count)
+            stepped: Member = go(lanes[at], self.lanes[at], first, count) if np.any(lanes[at].alive) else lanes[at]
             stepped.alive.block_until_ready()
             return stepped
 

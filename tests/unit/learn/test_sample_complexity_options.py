@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -53,7 +54,7 @@ def test_a_lane_that_has_ended_is_left_alone() -> None:
     (group,) = plan(BOX, SMALL, STOPPED, {}, 2)
     program = TrainingProgram(group, width=1)
     lanes = program.begin()
-    lanes[0] = lanes[0]._replace(alive=np.bool_(False))
+    lanes[0] = lanes[0]._replace(alive=jnp.bool_(False))
     after = program.advance(list(lanes), 0, 3)
     assert after[0] is lanes[0]
     assert program.joined([lane.loss for lane in after])[1] > 0
