@@ -338,11 +338,11 @@ class TrainingProgram:
         return self._on_all(lambda at: self.compiled[0](self.lanes[at]))
 
     def advance(self, lanes: list[Member], start: int, steps: int) -> list[Member]:
-        """Every lane so many steps further; those that were given are used up."""
+        """Every lane so many steps further; those that were given are used up, but for lanes that have ended."""
         go, first, count = self.compiled[1], jnp.int32(start), jnp.int32(steps)
 
         def act(at: int) -> Member:
-            stepped: Member = go(lanes[at], self.lanes[at], first, count)
+            stepped: Member = go(lanes[at], self.lanes[at], first, count) if np.any(lanes[at].alive) else lanes[at]
             stepped.alive.block_until_ready()
             return stepped
 

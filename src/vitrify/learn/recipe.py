@@ -34,6 +34,9 @@ class Recipe(Parameterized):
     With `average`, members are measured with a running average of their weights: after step $t$, $a \leftarrow a + (b -
     a) / (0.1 t + 1)$, where $b$ are the weights and $a$ begins as the initial ones. The weights of a run are then $a$,
     too. With `validation_examples`, their excess loss on as many other sequences is measured as `validation`.
+
+    With `stop_training`, a member also stops at the first measurement at which the mean of its training losses since
+    the one before is at most that: trained to the end, however many examples it has.
     """
 
     TRACED = ("lr", "weight_decay", "beta1", "beta2", "train_examples")
@@ -57,6 +60,7 @@ class Recipe(Parameterized):
     random_offset: Annotated[bool, Help("sequences begin at random positions of the position table")] = later(False)
     average: Annotated[bool, Help("measure a running average of the weights")] = added(False)
     validation_examples: Annotated[int, Within(0), Help("sequences on which `validation` is measured")] = added(0)
+    stop_training: Annotated[float | None, Help("mean training loss at which a member stops")] = added(None)
 
     def conflicts(self) -> Iterator[tuple[str, str]]:
         if self.steps * self.batch > MAX_EXAMPLES:

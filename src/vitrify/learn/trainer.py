@@ -132,15 +132,19 @@ class Trainer:
                 return
 
     def _measure(self) -> bool:
-        """Measure every member, stop those near enough to the optimum, and return whether any continues."""
+        """Measure every member, stop those that the recipe says are done, and return whether any continues."""
         measured = self.program.measure(self.lanes)
         joined = self.program.joined
         alive, broken, losses = (joined([getattr(lane, name) for lane in self.lanes]) for name in SCALARS)
         start: dict[str, Array] = {"step": 0, "stopped": np.full(len(alive), -1)}
         before = self.points[-1] if self.points else start
-        stop = self.program.group.recipe.stop
-        near = alive & (measured["excess"] <= stop) if stop is not None else np.zeros_like(alive)
-        point = {"step": self.step, **measured, "train": losses / max(self.step - before["step"], 1)}
+        recipe, trained = self.program.group.recipe, self.step - before["step"]
+        train = losses / max(trained, 1)
+        near = measured["excess"] <= recipe.stop if recipe.stop is not None else np.zeros_like(alive)
+        if recipe.stop_training is not None and trained:
+            near = near | (train <= recipe.stop_training)
+        near &= alive
+        point = {"step": self.step, **measured, "train": train}
         point |= {"broken": broken, "stopped": np.where(near, self.step, np.asarray(before["stopped"]))}
         self.points.append(point)
         fresh = self.program.apart({"alive": alive & ~near, "loss": np.zeros_like(losses)})

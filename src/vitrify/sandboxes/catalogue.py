@@ -7,7 +7,8 @@ that predicts the next symbol of $x_1 \dots x_T$ has the tokens $x_1 \dots x_{T-
 The key of an example is made of the sandbox's name, a data seed, the split and the example's index. So an example is
 the same whatever the batch size, the device or the number of workers. Splits have independent random streams. They are
 not disjoint: where the domain is small, test examples repeat training examples by chance. `modular` and `knowledge`
-with `fraction` below 1 hold examples out: they override `of`, and no example of another split is a training example.
+with `fraction` below 1, and `hierarchy` with `held_out`, override `of`: no example of another split is a training
+example.
 """
 
 from __future__ import annotations

@@ -23,6 +23,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from vitrify.arrays import Array, Float
+from vitrify.encoding import added
 from vitrify.errors import InputError
 from vitrify.sandboxes.catalogue import (
     Count,
@@ -37,7 +38,7 @@ from vitrify.sandboxes.catalogue import (
     later,
 )
 from vitrify.sandboxes.kit import tree
-from vitrify.sandboxes.kit.draws import integer_below, logarithm
+from vitrify.sandboxes.kit.draws import below, integer_below, logarithm
 from vitrify.spec.grammars.families import hierarchy_tables, letter
 
 Mode = Literal["classify", "last", "next"]
@@ -56,6 +57,10 @@ class HierarchySandbox(Sandbox):
     Where the last leaf is asked for, sequences can be the last `widest` leaves before it instead of all. Of these the
     last `window` are told (0: all), and the others are the symbol `?`; members of one program may differ in it. A
     string and its answer are the same whatever is told of it.
+
+    Where the class is asked for, strings can be `held_out`: no test string is then a training string. One string in `m`
+    is held out: the root's production is a number below `m` that depends on the class and on all other productions, by
+    a hash, and is any other production in training.
     """
 
     RECORDED = "Hierarchy"
@@ -74,6 +79,8 @@ class HierarchySandbox(Sandbox):
     levels: bool = True
     widest: Annotated[int, Within(0)] = later(0)
     window: float = later(0.0)
+    held_out: bool = added(False)
+    part: Literal["all", "train", "rest"] = added("all")
 
     def conflicts(self) -> Iterator[tuple[str, str]]:
         if self.grammar not in range(self.grammars):
@@ -89,6 +96,10 @@ class HierarchySandbox(Sandbox):
             yield "widest", f"must be 0 where the last leaf is not what is asked for, in the mode {self.mode}"
         if self.window not in range(self.widest + 1):
             yield "window", f"must be one of 0, …, widest = {self.widest}, not {self.window:g}"
+        if self.held_out and (self.mode != "classify" or self.m == 1):
+            yield "held_out", f"takes the mode classify and m > 1, not the mode {self.mode} and m = {self.m}"
+        if self.part != "all" and not self.held_out:
+            yield "part", f"must be all where no string is held out, not {self.part}"
 
     @property
     def roots(self) -> int:
@@ -143,12 +154,18 @@ class HierarchySandbox(Sandbox):
 
     def of(self, split: Split) -> HierarchySandbox:
         """Return a copy for probes: the rules of a traced grammar, once cached, belong to the loop that drew tests."""
+        if self.held_out:
+            return replace(self, part="train" if split == "train" else "rest")
         return replace(self) if split == "probe" else self
 
     def draw(self, key: Array) -> Example:
         u = jax.random.uniform(key, (1 + (self.leaves - 1) // (self.s - 1),))
         sizes = np.cumsum([self.s**level for level in range(self.L - 1)])
-        return self.grown(integer_below(u[0], self.roots), jnp.split(integer_below(u[1:], self.m), sizes))
+        label, picks = integer_below(u[0], self.roots), integer_below(u[1:], self.m)
+        if self.part != "all":
+            held, other = _hashed(jnp.append(picks[1:], label), self.m), integer_below(u[1], self.m - 1)
+            picks = picks.at[0].set(held if self.part == "rest" else (held + 1 + other) % self.m)
+        return self.grown(label, jnp.split(picks, sizes))
 
     def grown(self, label: Array, productions: list[Array]) -> Example:
         """Return the example of one tree, given its class and its nodes' productions, from the root down."""
@@ -267,6 +284,18 @@ class HierarchySandbox(Sandbox):
             return jnp.array(tree.entropies(self.rules, np.ones((1, self.roots), np.int64), np.ones(1)))
         except tree.TooMany:
             return None
+
+
+def _hashed(digits: Array, bound: int) -> Array:
+    """Return a number below a bound that depends on all digits and looks random."""
+
+    def mixed(x: Array) -> Array:
+        for shift, factor in ((16, 0x7FEB352D), (15, 0x846CA68B)):  # of the hash lowbias32
+            x = (x ^ (x >> shift)) * jnp.uint32(factor)
+        return x ^ (x >> 16)
+
+    places = jnp.arange(1, len(digits) + 1, dtype=jnp.uint32) * jnp.uint32(0x9E3779B9)
+    return below(mixed(mixed(places + mixed(digits.astype(jnp.uint32))).sum(dtype=jnp.uint32)), bound)
 
 
 SANDBOX = Entry(HierarchySandbox, small={"v": 3, "m": 2, "L": 2, "classes": 2, "grammars": 3, "grammar": 2.0})

@@ -6,7 +6,9 @@ random hierarchy model (Cagnetta et al. 2024, arXiv 2307.02129).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from math import prod
 from typing import Annotated
 
 import jax
@@ -15,7 +17,7 @@ import numpy as np
 
 from vitrify.encoding import added
 from vitrify.learn.models import _start
-from vitrify.learn.models.catalogue import Array, Example, Family, Parameters, Sandbox, answers_of, inputs_of
+from vitrify.learn.models.catalogue import Array, Example, Family, Parameters, Sandbox, answers_of, inputs_of, normal
 from vitrify.net.conv import Convolution, Convolutional
 from vitrify.parameters import Count, Natural, Within
 
@@ -27,7 +29,12 @@ class HierarchicalFamily(Family, small={"channels": 8}):
     It answers the last question only. A sequence is filled up with empty places behind to $s^L$, so that a last token
     that is to be guessed leaves the place where it would stand. `order` is a seed of an order to read the places in:
     filters then see what does not stand together. Unless `shared`, a filter has weights of its own at each place: a
-    locally connected net.
+    locally connected net. `dense` layers of as many units may follow: with filters as long as a sequence (`s`), they
+    are the further hidden layers of a fully connected net.
+
+    With `mean_field`, trained numbers begin with standard deviation `scale`. Weights are these over
+    $\sqrt{\text{fan-in} / 2}$, those of the readout these over the width, and biases are these: with SGD and a rate
+    proportional to the width, features are learned at the same pace at every width.
     """
 
     TRACED = ("scale",)
@@ -37,6 +44,8 @@ class HierarchicalFamily(Family, small={"channels": 8}):
     order: Natural | None = None
     scale: float = 1.0
     shared: bool = added(True)
+    dense: Annotated[int, Within(0)] = added(0)
+    mean_field: bool = added(False)
 
     def architecture(self, sandbox: Sandbox) -> Convolutional:
         symbols, layers = inputs_of(sandbox)[1:], 1  # an empty place stands for nothing, not for BOS
@@ -48,13 +57,22 @@ class HierarchicalFamily(Family, small={"channels": 8}):
             columns=self.s**layers,
             output=answers_of(sandbox),
             convolutions=(Convolution(self.channels, (1, self.s), (1, self.s), shared=self.shared),) * layers,
+            dense=(self.channels,) * self.dense,
             pixels="symbols",
             symbols=symbols,
             name=f"hierarchical net on {sandbox.name}",
         )
 
     def first(self, net: Convolutional, key: Array) -> Parameters:
-        return _start.first(net.shapes(), key, self.scale, 1)
+        if not self.mean_field:
+            return _start.first(net.shapes(), key, self.scale, 1)
+        deviations = {name: 0.0 if name.split(".")[-1].startswith("b") else self.scale for name in net.shapes()}
+        return normal(key, net.shapes(), deviations)
+
+    def arrays(self, net: Convolutional, parameters: Mapping[str, Array]) -> dict[str, Array]:
+        if not self.mean_field:
+            return dict(parameters)
+        return {name: array * _mean_field(name, net.shapes()[name]) for name, array in parameters.items()}
 
     def inputs(self, net: Convolutional, sandbox: Sandbox, batch: Example) -> Array:
         planes = jnp.swapaxes(jax.nn.one_hot(batch.tokens, net.planes), 1, 2)[:, :, None]
@@ -62,6 +80,16 @@ class HierarchicalFamily(Family, small={"channels": 8}):
         if self.order is None:
             return planes
         return planes[..., np.random.default_rng(self.order).permutation(net.columns)]
+
+
+def _mean_field(name: str, shape: tuple[int, ...]) -> float:
+    """Return by what trained numbers are multiplied; the first layer reads one symbol at each place, not all planes."""
+    if name.split(".")[-1].startswith("b"):
+        return 1.0
+    if name == "unembed.W_U":
+        return 1 / shape[0]
+    fan = shape[0] if name.endswith("W_in") else prod(shape[-2:] if name == "conv.0.W" else shape[-3:])
+    return float(np.sqrt(2 / fan))
 
 
 MODEL = HierarchicalFamily
