@@ -17,6 +17,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from vitrify.arrays import Array, Bools, Floats
+from vitrify.certification.evidence import Criterion
+from vitrify.claims.statistics.estimates import IntervalEstimate
 from vitrify.learn.landscape import float64
 from vitrify.learn.measure import mean_loss
 from vitrify.learn.models.transformer import TransformerFamily
@@ -28,6 +30,10 @@ LOWEST, HIGHEST = {3: -0.1, 4: -0.04}, 0.1  # λ of trained kernels by number of
 CANDIDATES = 10_000  # kernels that those with evenly spread λ are chosen from
 WIDTHS, SIZES = (1, 3, 8), (2, 3, 4, 5, 6)  # widths and numbers of states of the Hessians
 TOKENS = {2: 5, 3: 3, 4: 2}  # read by the transformer, by number of states
+MIN_SAVED = 1e-6  # nats below H(π): the input is read
+TIMED_FROM = 0.01  # λ of the kernels whose escape is timed
+SHALLOW = -0.02  # λ of traps that are shallow under null hypotheses
+DRAWN = 100_000  # kernels that are counted for each number of states
 COUNTED = (2, 3, 4, 5)  # numbers of states of the kernels that are counted
 RIVALS = "trace < 0", "P_aa < π_a for all a", "P has no other eigenvalue with a positive real part"
 
@@ -46,14 +52,14 @@ class Net(NamedTuple):
 
 SMALL, SMALLER = 1e-3, 1e-5  # starts of the nets whose escape is timed
 NETS = {
-    "bare": Net(SMALL, 0.5, 4000),
-    "bare, smaller start": Net(SMALLER, 0.5, 4000),
-    "bare, large start": Net(1.0, 0.2, 5000),
+    "no MLP": Net(SMALL, 0.5, 4000),
+    "no MLP, smaller start": Net(SMALLER, 0.5, 4000),
+    "no MLP, large start": Net(1.0, 0.2, 5000),
     "untied": Net(SMALL, 0.5, 4000, tied=False),
     "MLP": Net(0.01, 0.5, 4000, mlp=(0.1, 0.1)),
     "MLP, large start": Net(1.0, 0.2, 10_000, mlp=(D**-0.5, UNITS**-0.5)),
 }
-TIMED = "bare", "bare, smaller start"
+TIMED = "no MLP", "no MLP, smaller start"
 
 
 # Kernels [..., from, to]
@@ -62,8 +68,8 @@ TIMED = "bare", "bare, smaller start"
 def stationary(kernels: Floats) -> Floats:
     """Return the stationary distributions."""
     states = kernels.shape[-1]
-    matrix = np.eye(states) - np.swapaxes(kernels, -1, -2) + 1.0
-    solution: Floats = np.linalg.solve(matrix, np.ones((*kernels.shape[:-1], 1)))[..., 0]
+    matrix: Array = np.eye(states) - np.swapaxes(kernels, -1, -2) + 1.0
+    solution: Floats = np.asarray(np.linalg.solve(matrix, np.ones((*kernels.shape[:-1], 1)))[..., 0])
     return solution
 
 
@@ -74,9 +80,9 @@ def covariance(kernels: Floats) -> Floats:
     return product
 
 
-def symmetric(matrices: Floats) -> Floats:
+def symmetric(matrices: Floats) -> Array:
     """Return the symmetric parts of matrices."""
-    half: Floats = (matrices + np.swapaxes(matrices, -1, -2)) / 2
+    half: Array = (matrices + np.swapaxes(matrices, -1, -2)) / 2
     return half
 
 
@@ -115,7 +121,8 @@ def spread(number: int, states: int, count: int) -> Floats:
     low = LOWEST[states]
     goals = low + (HIGHEST - low) * (np.arange(count) + rng.random(count)) / count
     at = np.searchsorted(top(kernels)[order], goals).clip(0, CANDIDATES - 1)
-    return kernels[order[at]]
+    chosen: Floats = kernels[order[at]]
+    return chosen
 
 
 def trap_counts(numbers: Sequence[int], each: int) -> Array:
@@ -160,7 +167,8 @@ def saved(net: Net, kernels: Floats, seed: int) -> Floats:
     with float64():
         start = {name: jnp.asarray(array) for name, array in {**first, "b": np.log(pi)}.items()}
         losses = jax.jit(lambda point: jax.lax.scan(step, point, None, length=net.steps)[1])(start)
-        return entropies(kernels)[0] - np.asarray(losses)
+        below: Floats = entropies(kernels)[0] - np.asarray(losses)
+    return below
 
 
 def escape_times(curves: Floats) -> Floats:
@@ -285,6 +293,13 @@ def delays(lambdas: Floats, times: Sequence[Floats], which: Bools) -> Floats:
     rate = np.log1p(2 * NETS[TIMED[0]].rate * np.where(which, lambdas, 0.0)) / np.log(SMALL / SMALLER)
     means: Floats = ((times[1] - times[0]) * rate).sum(axis=(0, 2), where=which) / which.sum(axis=(0, 2))
     return means
+
+
+def within(
+    name: str, each: IntervalEstimate, ends: tuple[float, float], *, statement: str, null: float | None = None
+) -> Criterion:
+    """Return the criterion that an interval lies within two ends."""
+    return Criterion.estimated(name, *each, at_least=ends[0], at_most=ends[1], statement=statement, null=null)
 
 
 def shares_by_top(lambdas: Floats, stays: Mapping[str, Bools], bins: int = 20) -> dict[str, list[float | None]]:
