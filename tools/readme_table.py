@@ -73,14 +73,14 @@ def all_claims(evidence: Path) -> str:
 
 
 FINDINGS = {  # what no source states: claim and statement -> what it would mean
-    ("each_level_of_a_random_hierarchy_has_its_price_by_architecture", "sharing"): "Locality and weight sharing pay at "
-    "different levels of a hierarchy: sharing only from the fourth step on",
-    ("each_level_of_a_random_hierarchy_has_its_price_by_architecture", "locality"): "A local mask alone explains a part "
-    "of what separates a transformer from a CNN",
+    ("each_level_of_a_random_hierarchy_has_its_price_by_architecture", "sharing"): "Locality and weight sharing pay "
+    "at different levels of a hierarchy: sharing only from the fourth step on",
+    ("each_level_of_a_random_hierarchy_has_its_price_by_architecture", "locality"): "A local mask alone explains a "
+    "part of what separates a transformer from a CNN",
     ("gradient_descent_finds_the_causal_graph", "formula"): "What the first gradient of attention measures is not the "
     "$\\chi^2$ information: the two agree at parents, but a sibling has information and almost no gradient",
-    ("tied_transformers_learn_a_markov_chain_only_if_p_plus_q_is_below_1", "mirror"): "Of two bit chains that are mirror "
-    "images, only one is learned from the better start: the code of the bit breaks their symmetry",
+    ("tied_transformers_learn_a_markov_chain_only_if_p_plus_q_is_below_1", "mirror"): "Of two bit chains that are "
+    "mirror images, only one is learned from the better start: the code of the bit breaks their symmetry",
     ("parity_generalizes_to_longer_words_but_not_to_more_ones", "apart"): "For parity the number of ones, not the "
     "length, is what nets do not extrapolate",
 }
