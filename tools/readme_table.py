@@ -74,9 +74,13 @@ def all_claims(evidence: Path) -> str:
 
 FINDINGS = {  # what no source states: claim and statement -> what it would mean
     ("each_level_of_a_random_hierarchy_has_its_price_by_architecture", "sharing"): "Locality and weight sharing pay "
-    "at different levels of a hierarchy: sharing only from the fourth step on",
+    "at different levels of a hierarchy: sharing only from the fourth level on",
     ("each_level_of_a_random_hierarchy_has_its_price_by_architecture", "locality"): "A local mask alone explains a "
     "part of what separates a transformer from a CNN",
+    ("tied_weights_ignore_chains_without_positive_correlation", "border"): "With tied weights, ignoring the input is a "
+    "trap for any number of states, exactly where no function of the symbol correlates positively with itself a step "
+    "later",
+    ("tied_weights_ignore_chains_without_positive_correlation", "share"): "This trap is a phenomenon of few states",
     ("gradient_descent_finds_the_causal_graph", "formula"): "What the first gradient of attention measures is not the "
     "$\\chi^2$ information: the two agree at parents, but a sibling has information and almost no gradient",
     ("tied_transformers_learn_a_markov_chain_only_if_p_plus_q_is_below_1", "mirror"): "Of two bit chains that are "
