@@ -318,6 +318,15 @@ def test_measurements_are_stored_to_the_bit_and_in_parts(tmp_path: Path) -> None
         again.adding({"one": {"c": np.ones(2)}}, began="", seconds=0)
 
 
+def test_what_is_judged_does_not_depend_on_whether_it_was_stored(tmp_path: Path) -> None:
+    third = np.full(3, 1 / 3, np.float32)
+    fresh = Measurements().adding({"one": {"a": third}}, began="", seconds=0)
+    fresh.save(tmp_path / "m.npz")
+    stored = measurements.load(tmp_path / "m.npz").subjects["one"]["a"]
+    assert fresh.subjects["one"]["a"].dtype == stored.dtype == np.float64
+    assert (fresh.subjects["one"]["a"] / 7).tobytes() == (stored / 7).tobytes()
+
+
 @pytest.mark.parametrize("content", [b"", b"PK", b"no file of arrays", b"PK\x05\x06" + bytes(18)])
 def test_measurements_of_others_are_refused(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "m.npz").write_bytes(content)

@@ -53,7 +53,7 @@ class Measurements:
             twice = sorted(set(arrays) & set(merged.get(name, {})))
             if twice:
                 raise InputError(f"{name}: {twice[0]} is measured already")
-            merged[name] = {**merged.get(name, {}), **{key: np.asarray(array) for key, array in arrays.items()}}
+            merged[name] = {**merged.get(name, {}), **{key: _wide(array) for key, array in arrays.items()}}
         return Measurements(merged, (*self.parts, {**part, "ended": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S+00:00}"}))
 
     def save(self, path: Path) -> None:
@@ -87,11 +87,16 @@ def load(path: Path) -> Measurements:
             for name in data.files:
                 at, _, key = name.partition("/")
                 if key:
-                    array = data[name]
-                    subjects[names[int(at)]][key] = array.astype(np.float64) if array.dtype.kind == "f" else array
+                    subjects[names[int(at)]][key] = _wide(data[name])
             return Measurements(subjects, tuple(header["parts"]))
     except (OSError, ValueError, KeyError, IndexError, TypeError, EOFError, zipfile.BadZipFile) as error:
         raise InputError(f"{path} must be measurements that 'vitrify check --measurements' wrote: {error}") from None
+
+
+def _wide(array: Array) -> Array:
+    """Return an array with real numbers in 64 bits: what is judged is the same before it is stored and after."""
+    numbers = np.asarray(array)
+    return numbers.astype(np.float64) if numbers.dtype.kind == "f" else numbers
 
 
 def _narrow(array: Array) -> Array:
