@@ -34,14 +34,15 @@ def plan(
     rows, files, stale = [], [], 0
     for page, own in found:
         assert own is not None
-        current = digest(page, own)
+        current, recorded = digest(page, own), latest(page)
+        judged = recorded is not None and recorded.version >= own.version
         if check:
-            fits = read_plan(page, own.version).get("digest") == current
-            stale += not fits
+            written = read_plan(page, own.version)
+            fits, same = written.get("digest") == current, written.get("plan") == own.to_json()
+            stale += not (fits or (judged and same))
             state = "as committed" if fits else "changed: 'vitrify plan' writes it"
+            state = "judged, its code has changed since" if judged and same and not fits else state
         else:
-            recorded = latest(page)
-            judged = recorded is not None and recorded.version >= own.version
             files.append(str(write_plan(page, own, judged)))
             state = files[-1]
         rows.append((page.fields["id"], page.name, own.version, current, state))
