@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from vitrify.arrays import Floats
 from vitrify.claims import deep_cnns_need_classes_times_m_to_the_depth_strings_of_a_random_hierarchy as claim
 from vitrify.claims.catalogue import Subject
 from vitrify.claims.protocol.measurements import Measured
@@ -114,11 +115,11 @@ def test_crossings_are_interpolated_or_known_from_one_side() -> None:
 
 def test_a_model_that_is_not_reached_makes_the_slope_no_larger() -> None:
     """It counts as its largest size above the mean of ln P*, and makes the slope unknown below."""
-    rows = 2.0 ** np.arange(30)
+    rows: Floats = 2.0 ** np.arange(30)
     models = [Model(4, 4, 4, L) for L in (3, 4, 5)]
 
     def curve(needed: float, last: int) -> Curve:
-        error = np.where(rows < needed, 0.5, 0.0)[:last]
+        error: Floats = np.where(rows < needed, 0.5, 0.0)[:last]
         return Curve(rows[:last], np.stack([error, error]), np.ones((2, last), dtype=bool))
 
     exact = growth({model: curve(model.star**1.5, 30) for model in models})

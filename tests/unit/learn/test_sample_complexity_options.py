@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from vitrify.arrays import Ints
 from vitrify.errors import InputError
 from vitrify.learn.models.catalogue import Family, make
 from vitrify.learn.plan import plan
@@ -19,7 +21,7 @@ from vitrify.learn.runs import Run
 from vitrify.learn.store import RunStore
 from vitrify.learn.train import train
 from vitrify.learn.trainer import TrainEvent
-from vitrify.sandboxes.catalogue import examples
+from vitrify.sandboxes.catalogue import Split, examples
 from vitrify.sandboxes.hierarchy import HierarchySandbox
 
 BOX = HierarchySandbox(v=3, m=2, L=2, mode="classify", levels=False)
@@ -137,13 +139,14 @@ def test_wide_mean_field_nets_begin_with_smaller_answers() -> None:
 # Held-out strings
 
 
-def strings(box: HierarchySandbox, split: str, count: int = 20_000) -> dict[bytes, int]:
-    tokens, counts = np.unique(np.asarray(examples(box, 1, split, 0, count).tokens), axis=0, return_counts=True)
+def strings(box: HierarchySandbox, split: Split, count: int = 20_000) -> dict[bytes, int]:
+    drawn: Ints = np.asarray(examples(box, 1, split, 0, count).tokens)
+    tokens, counts = np.unique(drawn, axis=0, return_counts=True)
     return {row.astype(np.int32).tobytes(): int(n) for row, n in zip(tokens, counts, strict=True)}
 
 
 @pytest.mark.parametrize("sizes", [{"v": 3, "m": 2, "L": 3}, {"v": 3, "m": 3, "L": 2}, {"v": 4, "m": 2, "classes": 3}])
-def test_no_test_string_is_a_training_string_and_one_in_m_is_held_out(sizes: dict[str, int]) -> None:
+def test_no_test_string_is_a_training_string_and_one_in_m_is_held_out(sizes: dict[str, Any]) -> None:
     """Both splits together are all strings, and the strings of a split are equally frequent."""
     box = HierarchySandbox(mode="classify", held_out=True, **sizes)
     every = set(strings(replace(box, held_out=False), "train"))
