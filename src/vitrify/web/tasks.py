@@ -13,6 +13,7 @@ from json import dumps, loads
 from pathlib import Path
 
 from vitrify.encoding import JsonObject
+from vitrify.errors import InputError
 from vitrify.net.architecture import SequenceArchitecture
 from vitrify.net.conv import Convolutional
 from vitrify.net.trace import Trace
@@ -145,6 +146,8 @@ def write(folder: str, changes: list[JsonObject], words: list[str], steps: int) 
     from vitrify.net.generate import generate
 
     weights = _changed(folder, dumps(changes))
+    if weights.architecture.reads != "tokens":
+        raise InputError(f"this network reads {weights.architecture.reads}, and writes no words")
     room = weights.architecture.max_length - len(words)
     (generation,) = generate(weights, [words], max(0, min(steps, MAX_GENERATED, room)))
     return {"words": [*words, *(symbol for symbol in generation.symbols if symbol in weights.architecture.input_ids)]}

@@ -262,6 +262,15 @@ def test_every_command_judges_or_refuses_a_tampered_folder(originals: dict[str, 
     assert sum(count for (_, _, outcome), count in outcomes.items() if outcome == "refused") > 300
 
 
+@pytest.mark.long
+@pytest.mark.parametrize("name", SAMPLE)
+def test_the_app_answers_every_question_about_every_kind_of_network(originals: dict[str, Original], name: str) -> None:
+    original = originals[name]
+    outcomes = {each["do"]: served(original.folder, original.input(), each) for each in QUESTIONS}
+    assert outcomes["trace"] == "loaded" or original.weights.architecture.reads != "tokens"
+    assert outcomes["write"] == "refused" or original.weights.architecture.reads == "tokens"
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(7200)
 @pytest.mark.parametrize("seed", range(2, 12))
