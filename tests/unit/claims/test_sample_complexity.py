@@ -115,7 +115,7 @@ def test_crossings_are_interpolated_or_known_from_one_side() -> None:
 
 def test_a_model_that_is_not_reached_makes_the_slope_no_larger() -> None:
     """It counts as its largest size above the mean of ln P*, and makes the slope unknown below."""
-    rows: Floats = 2.0 ** np.arange(30)
+    rows = np.logspace(0, 29, 30, base=2.0)
     models = [Model(4, 4, 4, L) for L in (3, 4, 5)]
 
     def curve(needed: float, last: int) -> Curve:
