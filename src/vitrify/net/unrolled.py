@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from vitrify.arrays import Matrix
 from vitrify.net.labels import Labels, SpaceLabel
 from vitrify.net.weights import Weights
 
@@ -18,7 +19,7 @@ def unrolled(weights: Weights) -> Weights:
         return weights
     net, labels = weights.architecture, weights.labels
     depth, loops = len(net.blocks), net.loops
-    arrays = {}
+    arrays: dict[str, Matrix] = {}
     for name, array in weights.arrays.items():
         prefix, _, rest = name.partition(".")
         index, _, part = rest.partition(".")
