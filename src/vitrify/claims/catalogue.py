@@ -367,13 +367,18 @@ def rejection(broken: Evidence) -> Evidence:
 
 
 def certificate(weights: Weights[Architecture], spec: object, evidence: Evidence) -> Evidence:
-    """Return the check of a net, the claim's own where it was of this very net; with margins if it is small."""
+    """Return the check of a net, the claim's own where it was of this very net; with margins unless it is large."""
     checked = evidence.checked
     if checked is not None and checked[0] is weights and checked[1] is spec:
         certified = checked[2]
     else:
         certified = certify(weights, spec, work=WORK)
-    if certified.verdict != "holds" or weights.architecture.reads != "tokens" or not has_positions(weights):
+    if (
+        certified.verdict != "holds"
+        or certified.proof
+        or weights.architecture.reads != "tokens"
+        or not has_positions(weights)
+    ):
         return certified
     net = weights.architecture
     heads = sum(net.heads_per_layer)

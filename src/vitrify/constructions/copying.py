@@ -36,7 +36,9 @@ def sizes(task: Copying) -> DeclaredSizes:
     return DeclaredSizes.of_layers((n, 1), (0, 0), 2 * n + 7)
 
 
-@construction("copying", "the next symbol of a copy, found by look-up", sizes, default=True, unproved="may leak")
+@construction(
+    "copying", "the next symbol of a copy, found by look-up", sizes, default=True, unproved="several keys may share"
+)
 def copying(task: Copying, *, attention: Attention = "softmax") -> Network:
     """Return a transformer of two layers that outputs the next symbol of a copy."""
     net = Builder(f"copying by runs of {task.gram}, {attention}", (BEGIN, *task.alphabet), task.length, attention)

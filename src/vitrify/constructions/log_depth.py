@@ -68,7 +68,7 @@ def log_depth(
     for layer in range(layers):
         last = layer == layers - 1
         starts = [automaton.initial] if last else range(states)
-        values = [_reachable(automaton, start, 2**layer) for start in starts]
+        values = [reachable(automaton, start, 2**layer) for start in starts]
         only = ([automaton.initial], Integers((automaton.initial_state,), 0.0, kind.high)) if last else None
         older = shift(net, newest, 2**layer, code, position, name=f"older map {layer}", only=only)
         newest = int_compose(net, older, newest, name=f"map {layer + 1}", values=values)
@@ -79,7 +79,7 @@ def log_depth(
     return net.network(output, nearest_state(newest, start, states), "log-depth automaton", facts, source=source)
 
 
-def _reachable(automaton: Automaton, start: int, letters: int) -> list[int]:
+def reachable(automaton: Automaton, start: int, letters: int) -> list[int]:
     """Return the states that words of at most `letters` letters lead to."""
     reached, edge = {start}, {start}
     for _ in range(letters):

@@ -34,7 +34,9 @@ def sizes(task: Recall) -> DeclaredSizes:
     return DeclaredSizes({"layers": layers, "heads": layers, "d_model": width, "units": 0})
 
 
-@construction("recall", "the value of every key, in one or two layers", sizes, default=True, unproved="may leak")
+@construction(
+    "recall", "the value of every key, in one or two layers", sizes, default=True, unproved="several keys may share"
+)
 def recall(task: Recall, *, attention: Attention = "softmax") -> Network:
     """Return a transformer that outputs the value of every queried key."""
     name = f"recall of {task.pairs} {'fused ' * task.fused}pairs, {attention}"

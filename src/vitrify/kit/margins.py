@@ -166,7 +166,7 @@ def _need_of_head(head: Attend, space: Space, allowed: float) -> float:
 def _sharpness(
     network: Network, head: Attend, allowed: float, errors: Mapping[Space, float], arithmetic: Arithmetic
 ) -> Sharpness:
-    if head.beta is not None:
+    if head.gap is None and head.beta is not None:
         least = None if head.attention == "hard" else head.beta
         return Sharpness(head.beta, least, None, None, head.shortfall, head.shortfall)
     if head.gap is None:
@@ -191,6 +191,8 @@ def _sharpness(
     if head.attention == "sparsemax":
         least = 1.0 / gap
         return Sharpness(round_up(least), least, head.gap, kappa, None, 0.0)
+    if head.beta is not None:
+        return Sharpness(head.beta, head.beta, head.gap, kappa, head.shortfall, head.shortfall)
     keys = network.max_length + network.pads
     largest = float(head.written.bound.max(initial=0.0))
     if largest == 0.0:

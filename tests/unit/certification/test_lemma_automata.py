@@ -29,7 +29,7 @@ from vitrify.spec.automata.families import cyclic, flip_flop, product, random_au
 pytestmark = pytest.mark.long
 
 MERGING = Automaton(tuple("xyzu"), tuple("ab"), ((2, 2), (2, 2), (3, 0), (0, 3)), 1, frozenset({2}))  # x and y
-FAMILY = ("log-depth", "commutative", "cascade")
+FAMILY = ("log-depth", "looped", "commutative", "cascade")
 UNITS = ("W_in", "b_in", "W_out", "b_out")
 Index = tuple[int, ...]
 
@@ -77,7 +77,8 @@ def test_every_sample_is_proved(name: str, attention: Any) -> None:
         proof = proved(weights, spec)
         assert proof is not None
         assert proof.longest in (LENGTH, None)
-        aperiodic_or_one_state = len(spec.states) == 1 or (name == "cascade" and not spec.is_group())
+        one_state = len(spec.states) == 1 and name != "looped"  # whose layer runs even so
+        aperiodic_or_one_state = one_state or (name == "cascade" and not spec.is_group())
         assert (proof.longest is None) == aperiodic_or_one_state
 
 
@@ -93,6 +94,8 @@ def test_words_of_permutations_are_proved_to_a_thousand_letters() -> None:
         ("log-depth", random_automaton(11, 3, seed=1), "softmax", 64),  # 11^11 maps
         ("log-depth", MERGING, "softmax", 9),
         ("log-depth", MERGING, "hard", 2),
+        ("looped", random_automaton(11, 3, seed=1), "softmax", 64),
+        ("looped", symmetric_group(5), "softmax", 1000),
         ("commutative", cyclic(7, 5), "softmax", 200),
         ("cascade", symmetric_group(4), "softmax", 128),
         ("cascade", symmetric_group(4), "hard", 64),
@@ -133,6 +136,18 @@ def test_a_network_of_an_automaton_with_another_late_transition_is_not_proved(na
         assert proved(weights, rare(kind, not different)) is None
 
 
+def test_a_loop_with_fewer_rounds_or_other_distances_is_not_proved() -> None:
+    spec = Automaton.from_regex("(ab|ba)*")
+    weights = build(spec, "looped", max_length=9)
+    assert proved(weights, spec) is not None
+    assert proved(replace(weights, architecture=replace(weights.architecture, loops=3)), spec) is None
+    assert proved(replace(weights, architecture=replace(weights.architecture, loops=5)), spec) is not None
+    (doubled,) = [units for units in weights.labels.units if units.name == "double the distance"]
+    (dim,) = dims(weights, "distance")
+    for change in (-1.0, 1.0):  # it stays the same, or triples
+        assert proved(changed(weights, "blocks.0.mlp.W_in", (dim, doubled.start), change), spec) is None
+
+
 def test_a_changed_transition_of_any_state_and_letter_is_found() -> None:
     spec = random_automaton(5, 2, seed=2)
     weights = build(spec, "log-depth", max_length=9)
@@ -150,6 +165,8 @@ def test_a_changed_transition_of_any_state_and_letter_is_found() -> None:
 MUTATED = [
     ("log-depth", symmetric_group(3), "softmax", 6),
     ("log-depth", random_automaton(4, 2, seed=3), "hard", 7),
+    ("looped", symmetric_group(3), "softmax", 6),
+    ("looped", random_automaton(4, 2, seed=3), "hard", 7),
     ("commutative", cyclic(3, 3), "softmax", 5),
     ("commutative", Automaton.from_regex("b*ab*ab*"), "sparsemax", 6),
     ("cascade", symmetric_group(3), "hard", 6),

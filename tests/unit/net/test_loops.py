@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import jax
@@ -12,23 +11,15 @@ import pytest
 
 from nets import mixed, random_net
 from vitrify.constructions.connectivity import connectivity
+from vitrify.constructions.looped import looped
 from vitrify.errors import FolderError
 from vitrify.kit import assemble
 from vitrify.net.folder import load, save
 from vitrify.net.inference import outputs, trace
-from vitrify.net.weights import Weights
+from vitrify.net.labels import label_problems
+from vitrify.net.unrolled import unrolled
+from vitrify.spec.automata.families import symmetric_group
 from vitrify.spec.computation.connectivity import Connectivity, adjacency
-
-
-def unrolled(weights: Weights) -> Weights:
-    """The same net with every turn of the loop as blocks of its own."""
-    net = weights.architecture
-    arrays = {name: array for name, array in weights.arrays.items() if not name.startswith("blocks.")}
-    for turn in range(net.loops):
-        for index in range(len(net.blocks)):
-            into, prefix = f"blocks.{turn * len(net.blocks) + index}.", f"blocks.{index}."
-            arrays |= {into + n.removeprefix(prefix): a for n, a in weights.arrays.items() if n.startswith(prefix)}
-    return Weights(replace(net, blocks=net.blocks * net.loops, loops=1), arrays)
 
 
 @pytest.mark.parametrize("loops", [1, 2, 4])
@@ -42,6 +33,22 @@ def test_a_loop_is_the_net_with_its_blocks_repeated(loops: int) -> None:
     assert weights.sizes.layers == 3
     assert weights.sizes.dense < long.sizes.dense or loops == 1
     assert weights.architecture.cost <= long.architecture.cost + 1e-9
+
+
+def test_labels_of_a_loop_name_each_round() -> None:
+    weights = assemble(looped(symmetric_group(3), max_length=7))
+    long = unrolled(weights)
+    assert label_problems(long.labels, long.architecture) == []
+    assert [head.block for head in long.labels.heads] == [0, 1, 2]
+    labels = {space.name: (space.born, space.dies) for space in long.labels.spaces}
+    assert labels["map"] == (0, 1)
+    assert labels["index"] == (0, 6)
+    assert labels["older map (round 2)"] == (3, 3)
+    assert [labels[f"map of twice as many letters (round {r})"] for r in (1, 2, 3)] == [(2, 3), (4, 5), (6, 6)]
+    one, many = trace(weights, ["(0,1)"] * 7), trace(long, ["(0,1)"] * 7)
+    assert np.array_equal(one.activations["blocks.2.hook_resid_post"], many.activations["blocks.2.hook_resid_post"])
+    assert many.read("twice the distance (round 2)")[-1] == 4
+    assert unrolled(long) is long
 
 
 def test_folders_keep_loops(tmp_path: Path) -> None:

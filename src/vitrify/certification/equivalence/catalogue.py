@@ -32,6 +32,7 @@ from vitrify.net.architecture import SequenceArchitecture
 from vitrify.net.inference import batch_logits, with_pads
 from vitrify.net.recurrent import Recurrent
 from vitrify.net.transformer import Transformer
+from vitrify.net.unrolled import unrolled
 from vitrify.net.weights import Weights, has_architecture
 from vitrify.spec.kinds import PrefixStates, Spec
 
@@ -60,13 +61,20 @@ class SpecProof:
 
 @dataclass(frozen=True, eq=False)
 class SpecCase:
-    """A network, its spec, the oracle of both, and the proof of the network's margins (None if there is none)."""
+    """A network, its spec, the oracle of both, and the proof of the network's margins (None if there is none).
+
+    A network with a loop stands here with every round as blocks of its own, like in the proof of its margins.
+    """
 
     weights: Weights[SequenceArchitecture]
     spec: Any
     oracle: Oracle
     proof: Proof | None
     max_pairs: int = MAX_PAIRS  # of states of network and spec
+
+    def __post_init__(self) -> None:
+        if has_architecture(self.weights, Transformer):
+            object.__setattr__(self, "weights", unrolled(self.weights))
 
     @property
     def net(self) -> SequenceArchitecture:

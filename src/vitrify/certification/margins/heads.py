@@ -5,7 +5,8 @@ The score of key $j$ with contents $b$ for query $i$ with contents $a$ is $s = \
 can win is at least the floor, and the *gap* is the least distance from such a score to the next lower one that another
 key can have at the same time. The word may end at the query, so later keys do not raise the floor. Errors move a score
 by at most $\delta$; with the gap $g$ (after $\beta$) the losing keys together get at most $(n-1)e^{-(g-2\delta)}$ of
-the weight. What a run rounds on the way is in `rounding.py`.
+the weight; where positions alone decide the scores, at most the sum of $e^{-(g_j-2\delta)}$ over the distances $g_j$
+of all their scores. What a run rounds on the way is in `rounding.py`.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from vitrify.arrays import Bools, Floats, Ints, Matrix
-from vitrify.certification.margins.rounding import ValuePath, leaked_weight, moved_weight
+from vitrify.certification.margins.rounding import ValuePath, leaked_weight, moved_weight, spilled
 from vitrify.certification.margins.scores import MAX_VALUE_SIZE, Scores
 from vitrify.certification.margins.values import Stretch, Undecided, ValueFactor, distinct, is_unit, rows_of
 from vitrify.net.attention import weigh
@@ -36,7 +37,8 @@ class Selection:
     `shared`: several keys may win at once, whatever their values. `no_key`: some query may see no key. `apart` is the
     largest difference of scores that are taken to be tied.
     `offsets` [query] is how far back the winner is, where that does not depend on the word. `rise` and `fall` are the
-    smallest and the largest growth of the score from one token to the next with the same contents.
+    smallest and the largest growth of the score from one token to the next with the same contents. `tail` is the most
+    weight that losing keys can get together, where positions alone decide which key wins.
     """
 
     gap: float
@@ -48,6 +50,7 @@ class Selection:
     apart: float = 0.0
     rise: float = np.inf
     fall: float = -np.inf
+    tail: float = 0.0
 
 
 def selection_of(scores: Scores) -> Selection:
@@ -79,6 +82,7 @@ def _selection(scores: Scores, groups: list[Ints]) -> Selection:
             _decide_by_position(scores, selection, ahead[0], some) if scores.fixed else np.arange(some.start, some.stop)
         )
         if len(open_):
+            selection.tail = np.inf
             _decide_by_contents(scores, selection, groups, ahead, some, open_)
     for group, mine in zip(groups, ahead, strict=True):
         _rename(scores, selection, mine, group)
@@ -103,7 +107,9 @@ def _decide_by_position(scores: Scores, selection: Selection, ahead: tuple[Bools
     scored[row, top] = -np.inf
     with np.errstate(invalid="ignore"):
         margin = best - scored.max(axis=1)  # nan where no key is visible
+        losing = spilled(scores, scored - best[:, None]).sum(axis=1)
     clear = margin > scores.rounding
+    selection.tail = max(selection.tail, float(losing[clear].max(initial=0.0)))
     for number, table in enumerate(tables):
         if table.shape[1]:
             ahead[number][:] |= bool((table.max(axis=1) >= best - scores.rounding)[clear].any())
@@ -231,7 +237,8 @@ class Written:
 def selected(name: str, scores: Scores, selection: Selection, path: ValuePath) -> Written:
     """Return what a head that selects its keys writes."""
     dims = path.dims
-    leak, uneven = leaked_weight(name, scores, selection.gap, selection.apart if selection.ties else None)
+    apart = selection.apart if selection.ties else None
+    leak, uneven = leaked_weight(name, scores, selection.gap, apart, selection.tail)
     spread = _spread(scores, path.value)
     passed = np.max([keys.stretch.moved(path.value) for keys in scores.keys], axis=0)
     one = scores.head.attention == "hard" and scores.head.ties != "average"  # one of the tied keys wins

@@ -30,6 +30,7 @@ from vitrify.net.architecture import Architecture, Output
 from vitrify.net.labels import HeadLabel, SpaceLabel
 from vitrify.net.sparse import dense, is_sparse
 from vitrify.net.transformer import Transformer
+from vitrify.net.unrolled import unrolled
 from vitrify.net.weights import Weights, has_architecture
 
 MAX_COMBINATIONS = 1 << 15  # of values, enumerated for a whole space at once
@@ -89,12 +90,13 @@ def _up_to(longest: int | None, max_length: int) -> int:
 
 
 def _covered(weights: Weights[Architecture]) -> Weights:
-    """Return the net if its margins can be worked out; refuse other architectures."""
+    """Return the net, without loops, if its margins can be worked out; refuse other architectures."""
     if not has_architecture(weights, Transformer) or weights.architecture.reads != "tokens":
         raise Undecided("margins are worked out for transformers that read tokens")
+    weights = unrolled(weights)
     net = weights.architecture
-    if net.norm or net.residual != "add" or net.loops > 1 or any(block.experts or block.cell for block in net.blocks):
-        raise Undecided("margins are not worked out for norms, experts, recurrences, loops and concatenating residuals")
+    if net.norm or net.residual != "add" or any(block.experts or block.cell for block in net.blocks):
+        raise Undecided("margins are not worked out for norms, experts, recurrences and concatenating residuals")
     if net.only_learned:
         raise Undecided("margins are not worked out for heads with segments, rotary and linear ones")
     if net.looks_ahead and net.pads != 1:

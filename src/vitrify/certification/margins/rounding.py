@@ -72,19 +72,28 @@ class ValuePath:
         return general + (_sparsemax_moved(scores, 0.0) if scores.head.attention == "sparsemax" else 0.0)
 
 
-def leaked_weight(name: str, scores: Scores, gap: float, apart: float | None) -> tuple[float, float]:
+def spilled(scores: Scores, behind: Floats) -> Floats:
+    """Return the most weight of keys whose scores lie `behind` (by negative numbers) the best, relative to its own."""
+    fmt = scores.arithmetic
+    exponents = np.minimum((behind + 2 * scores.delta) * (1 - fmt.roundoff), MAX_EXPONENT)
+    return np.asarray(np.exp(exponents) * (1 + EXPONENTIAL_ROUNDINGS * fmt.roundoff) + fmt.least)
+
+
+def leaked_weight(
+    name: str, scores: Scores, gap: float, apart: float | None, tail: float = np.inf
+) -> tuple[float, float]:
     """Return the weight that losing keys can get, and the weight that can move between tied winners.
 
     `apart` is the largest difference of scores that are taken to be tied; None where it does not matter who wins.
+    `tail` bounds the weight of all losing keys together, where it is known better than by their number and the gap.
     """
     fmt, head, delta, count = scores.arithmetic, scores.head, scores.delta, scores.count
-    u, margin, leak, uneven = fmt.roundoff, gap - 2 * delta, 0.0, 0.0
+    margin, leak, uneven = gap - 2 * delta, 0.0, 0.0
     if head.attention == "softmax":
-        one = np.exp(min(-margin * (1 - u), MAX_EXPONENT)) * (1 + EXPONENTIAL_ROUNDINGS * u) + fmt.least
-        leak = float((count - 1) * one) if np.isfinite(gap) else 0.0
+        leak = min(float((count - 1) * spilled(scores, -np.array(gap))), tail) if np.isfinite(gap) else 0.0
         uneven = 0.0 if apart is None else _softmax_moved(scores, apart)
     elif head.attention == "sparsemax":
-        sums = count * (2 * u + float(fmt.gamma(count)))
+        sums = count * (2 * fmt.roundoff + float(fmt.gamma(count)))
         if margin < 1 or 1 - 1 / margin <= sums:
             raise Undecided(f"{name!r}: a margin of {margin:.3g} is less than the {1 + sums:.6g} that sparsemax needs")
         uneven = 0.0 if apart is None else _sparsemax_moved(scores, apart)
