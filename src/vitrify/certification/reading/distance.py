@@ -17,7 +17,8 @@ from vitrify.spec.geometry.triangulation import Triangulation, affine_through
 
 def largest_distance(weights: Weights[Transformer], spec: Triangulation) -> tuple[Fraction, Point]:
     """Return the largest distance of a network of two inputs from a function, and a point where it is reached."""
-    cells, worst = net_regions(weights, spec.radius).cells, (Fraction(-1), ())
+    cells = net_regions(weights, spec.radius).cells
+    distances: list[tuple[Fraction, Point]] = []
     for simplex, piece in zip(spec.simplices, spec.pieces, strict=True):
         points = [tuple(map(Fraction, spec.vertices[index])) for index in simplex]
         shares = [affine_through(points, [Fraction(i == j) for j in range(3)]) for i in range(3)]  # 0 on a side
@@ -25,6 +26,5 @@ def largest_distance(weights: Weights[Transformer], spec: Triangulation) -> tupl
             part: tuple[Point, ...] = cell.corners
             for share in shares:
                 part = clip(part, share) if part else ()
-            found = ((abs(value(cell.forms[0], corner) - value(piece, corner)), corner) for corner in part)
-            worst = max(worst, *found, (Fraction(-1), ()))
-    return worst
+            distances += [(abs(value(cell.forms[0], corner) - value(piece, corner)), corner) for corner in part]
+    return max(distances)

@@ -45,7 +45,11 @@ MAX_NUMBER = 1e12  # size of a number in a file
 Number: TypeAlias = Annotated[float, Within(-MAX_NUMBER, MAX_NUMBER)]
 Numbers: TypeAlias = tuple[Number, ...]
 Box: TypeAlias = Annotated[tuple[tuple[Number, Number], ...], Within(1, MAX_INPUTS), Help("an interval per variable")]
-CLASSES = {"function": ("max_min", "MaxMin"), "simplices": ("triangulation", "Triangulation"), "cells": ("grid", "Grid")}
+CLASSES = {
+    "function": ("max_min", "MaxMin"),
+    "simplices": ("triangulation", "Triangulation"),
+    "cells": ("grid", "Grid"),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,4 +144,4 @@ def _classes() -> list[type[Cpwl]]:
     return [_class(key) for key in CLASSES]
 
 
-KIND = Kind(Cpwl, {".cpwl.toml": "continuous piecewise linear function"})
+KIND = Kind(Cpwl, {".cpwl.toml": "continuous piecewise linear function"})  # type: ignore[type-abstract]

@@ -42,7 +42,7 @@ class Grid(Cpwl):
     """
 
     SAMPLES: ClassVar[dict[str, dict[str, object]]] = {
-        "saddle on a grid": {"box": ((0.0, 1.0), (0.0, 2.0)), "cells": (1, 2), "values": (0.5, 1.0, 0.0, 1.0, -0.5, 0.25)},
+        "two cells": {"box": ((0.0, 1.0), (0.0, 2.0)), "cells": (1, 2), "values": (0.5, 1.0, 0.0, 1.0, -0.5, 0.25)},
         "cube": {"box": ((-1.0, 1.0),) * 3, "cells": (1, 1, 1), "values": (0.0, 1.0, 1.0, 0.0, 1.0, 0.0, 0.0, -1.0)},
     }
 
@@ -60,7 +60,7 @@ class Grid(Cpwl):
     @property
     def steps(self) -> Floats:
         """The distance of two vertices along each variable."""
-        return (self.high - self.low) / np.array(self.cells)
+        return np.asarray((self.high - self.low) / np.array(self.cells))
 
     def corners(self) -> Floats:
         return vertices_of(self.low, self.high, self.cells)

@@ -28,7 +28,7 @@ import numpy as np
 
 from vitrify.arrays import Floats
 from vitrify.errors import InputError
-from vitrify.parameters import Help, Within
+from vitrify.parameters import Help
 from vitrify.spec.geometry.cpwl import MAX_NUMBER, Cpwl
 from vitrify.spec.geometry.maxout import Layer, Maxout
 
@@ -242,7 +242,9 @@ def _node(tree: ast.expr, names: Sequence[str]) -> Node:
             inside = _node(arg, names)
             return Extreme("max", (inside, _multiple(Fraction(-1), inside)))
     known = ", ".join(names)
-    raise InputError(f"must consist of {known}, numbers, + - * /, max, min and abs, which {ast.unparse(tree)!r} does not")
+    raise InputError(
+        f"must consist of {known}, numbers, + - * /, max, min and abs, which {ast.unparse(tree)!r} does not"
+    )
 
 
 def _sum(left: Node, right: Node) -> Node:

@@ -85,20 +85,19 @@ class Triangulation(Cpwl):
         """Yield what is wrong with the triangulation; see the top of the file."""
         volumes = [self._volume(each) for each in self.simplices]
         if not all(volumes):
-            yield f"must have volume, but simplex {volumes.index(0)} is flat"
+            yield f"must have volume, but simplex {volumes.index(Fraction(0))} is flat"
             return
-        beside: dict[frozenset[int], list[tuple[int, bool]]] = {}
-        for index, (simplex, volume) in enumerate(zip(self.simplices, volumes, strict=True)):
-            for at in range(len(simplex)):
-                facet = sorted({*simplex} - {simplex[at]})
-                side = self._volume((*facet, simplex[at])) > 0
-                beside.setdefault(frozenset(facet), []).append((index, side))
+        beside: dict[tuple[int, ...], list[bool]] = {}  # on which side of a facet simplices are
+        for simplex in self.simplices:
+            for corner in simplex:
+                facet = tuple(sorted({*simplex} - {corner}))
+                beside.setdefault(facet, []).append(self._volume((*facet, corner)) > 0)
         for facet, sides in beside.items():
-            named = f"the facet with vertices {', '.join(map(str, sorted(facet)))}"
+            named = f"the facet with vertices {', '.join(map(str, facet))}"
             if len(sides) == 1 and not self._outer(facet):
                 yield f"must fill the box, but {named} belongs to one simplex only and is inside"
                 return
-            if len(sides) > 2 or (len(sides) == 2 and sides[0][1] == sides[1][1]):
+            if len(sides) > 2 or (len(sides) == 2 and sides[0] == sides[1]):
                 yield f"must not overlap, but more than one lies on the same side of {named}"
                 return
         total = sum(map(abs, volumes)) / factorial(self.inputs)
@@ -111,7 +110,7 @@ class Triangulation(Cpwl):
         first, *others = (self._points[index] for index in simplex)
         return determinant([[a - b for a, b in zip(point, first, strict=True)] for point in others])
 
-    def _outer(self, facet: frozenset[int]) -> bool:
+    def _outer(self, facet: tuple[int, ...]) -> bool:
         """Return whether a facet lies in a face of the box."""
         axes = zip(self.box, zip(*(self.vertices[index] for index in facet), strict=True), strict=True)
         return any(set(numbers) in ({low}, {high}) for (low, high), numbers in axes)
