@@ -34,7 +34,8 @@ def wave(x: Floats) -> Floats:
 
 
 def off(net: Callable[[Floats], Floats], f: Callable[[Floats], Floats], box: list[tuple[float, float]]) -> float:
-    x = np.random.default_rng(5).uniform(*np.array(box).T, size=(1000, len(box)))
+    low, high = np.array(box).T
+    x = np.random.default_rng(5).uniform(low, high, size=(1000, len(box)))
     return float(np.abs(net(x) - f(x)).max())
 
 
@@ -68,10 +69,11 @@ def test_interpolation_bounds_hold_for_functions_that_reach_their_constants(d: i
     box, center = ((0.0, 1.0),) * d, rng.uniform(0, 1, size=d)
     grid = Grid(box=box, cells=cells, values=(0.0,) * (m + 1) ** d)
     x = np.vstack([rng.uniform(0, 1, size=(200, d)), center, np.full((1, d), 0.5 / m)])
-    for f, known in (
-        (lambda p: np.abs(p - center).max(axis=1), "lipschitz"),
-        (lambda p: ((p - center) ** 2).sum(axis=1) / 2, "hessian"),
-    ):
+    functions: dict[str, Callable[[Floats], Floats]] = {
+        "lipschitz": lambda p: np.abs(p - center).max(axis=1),
+        "hessian": lambda p: ((p - center) ** 2).sum(axis=1) / 2,
+    }
+    for known, f in functions.items():
         interpolant = Grid(box=box, cells=cells, values=tuple(f(grid.corners()).tolist()))
         error, bound = np.abs(interpolant(x)[:, 0] - f(x)).max(), interpolation_bound(grid, **{known: 1.0})
         assert error <= bound * (1 + 1e-12)
@@ -117,7 +119,7 @@ def test_the_largest_distance_is_that_of_the_weights_on_the_whole_box() -> None:
     array[array == 2.0] += 0.01  # the value of one vertex
     far, point = largest_distance(net.with_array(name, array), kuhn(GRID))
     assert float(far) == pytest.approx(0.01, abs=1e-12)
-    assert point == (1, -1)
+    assert list(map(float, point)) == [1.0, -1.0]
 
 
 def test_nearest_mistakes_are_mistakes() -> None:

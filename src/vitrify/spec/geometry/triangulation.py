@@ -104,6 +104,9 @@ class Triangulation(Cpwl):
         whole = prod(Fraction(high) - Fraction(low) for low, high in self.box)
         if total != whole:
             yield f"must fill the box once: they have volume {float(total):g}, the box {float(whole):g}"
+        unused = sorted({*range(len(self.vertices))}.difference(*self.simplices))
+        if unused:
+            yield f"must use all vertices, but vertex {unused[0]} belongs to none"
 
     def _volume(self, simplex: Sequence[int]) -> Fraction:
         """Return the signed volume of a simplex, times the factorial of the dimension."""
