@@ -10,7 +10,7 @@ from vitrify.spec.automata.probabilistic import ProbabilisticAutomaton, random_p
 from vitrify.spec.computation.circuit import Circuit, adder, random_circuit
 from vitrify.spec.computation.connectivity import Connectivity
 from vitrify.spec.computation.turing import TuringMachine, increment, random_machine
-from vitrify.spec.geometry.grid import Grid
+from vitrify.spec.geometry.grid import GridFunction
 from vitrify.spec.geometry.max_min import MaxMin
 from vitrify.spec.geometry.maxout import Maxout, random_maxout, random_relu, zigzag
 from vitrify.spec.geometry.scene import Scene, random_bitmaps, random_scene
@@ -89,8 +89,8 @@ SWEEPS: dict[type, Sequence[object]] = {
         *(random_hierarchy(3, 2, 2, depth, 1).plain() for depth in (1, 2, 3)),
         random_hierarchy(2, 1, 2, 2, 0).plain(),
     ],
-    Grid: [
-        Grid(box=((-1.0, 2.0),) * len(cells), cells=cells, values=tuple(float(i % 3 - 0.5 * i) for i in range(count)))
+    GridFunction: [
+        GridFunction(box=((-1.0, 2.0),) * len(cells), cells=cells, values=tuple(i % 3 - 0.5 * i for i in range(count)))
         for cells, count in (((3,), 4), ((2, 1), 6), ((3, 3), 16), ((1, 2, 1), 12))
     ],
     KHop: [KHop(hops, symbols, length) for hops, symbols, length in ((1, 3, 8), (2, 4, 12), (3, 3, 12), (6, 5, 16))],

@@ -55,7 +55,7 @@ from vitrify.constructions.cpwl import hat_sizes
 from vitrify.constructions.maxout import maxout
 from vitrify.kit import assemble
 from vitrify.net.transformer import Transformer
-from vitrify.spec.geometry.grid import Grid
+from vitrify.spec.geometry.grid import GridFunction
 from vitrify.spec.geometry.max_min import lattice, minimal
 from vitrify.spec.geometry.maxout import Layer, Maxout
 from vitrify.spec.geometry.regions import value
@@ -101,7 +101,7 @@ def subjects() -> Subjects:
         yield built(name, spec, attention=attention)
     for cells in ((3, 2), (2, 1, 2)):
         values = np.random.default_rng(0).normal(size=int(np.prod([n + 1 for n in cells]))).round(2)
-        grid = Grid(box=((-1.0, 1.0),) * len(cells), cells=cells, values=tuple(values.tolist()))
+        grid = GridFunction(box=((-1.0, 1.0),) * len(cells), cells=cells, values=tuple(values.tolist()))
         yield built(f"grid of {' × '.join(map(str, cells))} cells, hard", grid, attention="hard")
 
 
@@ -158,7 +158,7 @@ def _approximations(subject: Subject) -> Evidence:
     return evidence
 
 
-def _points(grid: Grid) -> Floats:
+def _points(grid: GridFunction) -> Floats:
     """Return random points of the box, the middles of all cells, and the tip of the cone."""
     cells = np.array(list(product(*map(range, grid.cells))))
     random = np.random.default_rng(0).uniform(grid.low, grid.high, size=(POINTS, grid.inputs))
@@ -168,7 +168,7 @@ def _points(grid: Grid) -> Floats:
 def _pieces(subject: Subject) -> Evidence:
     spec, weights = subject.spec, subject.weights
     evidence = check_net(subject)
-    triangles = kuhn(spec) if isinstance(spec, Grid) else spec
+    triangles = kuhn(spec) if isinstance(spec, GridFunction) else spec
     if len(spec.box) == 2 and weights.about["attention"] == "hard":
         far, _ = largest_distance(weights, triangles)
         allowed = weights.about["rounding allowed"]
@@ -178,7 +178,7 @@ def _pieces(subject: Subject) -> Evidence:
 
 def sabotage(subject: Subject) -> Subject:
     if subject.spec is not None:
-        wrong = _pyramids(subject.spec) if isinstance(subject.spec, Grid) else _one_per_simplex(subject.spec)
+        wrong = _pyramids(subject.spec) if isinstance(subject.spec, GridFunction) else _one_per_simplex(subject.spec)
         return replace(subject, weights=_net(wrong, subject.weights.about["attention"]))
     nets = [(number, eps, _wrong(net)) for number, eps, net in subject.data["nets"]]
     return replace(subject, data={**subject.data, "nets": nets})
@@ -193,7 +193,7 @@ def _net(spec: Maxout, attention: str) -> Weights[Transformer]:
     return assemble(network)
 
 
-def _pyramids(grid: Grid) -> Maxout:
+def _pyramids(grid: GridFunction) -> Maxout:
     """Return the sum of pyramids: 1 at their vertex, 0 at the distance of a step in any direction."""
     maxima, hats, values = grid.maxout().layers
     count = grid.support

@@ -39,7 +39,7 @@ from vitrify.errors import InputError
 from vitrify.net.inference import outputs
 from vitrify.net.transformer import Transformer
 from vitrify.net.weights import Weights
-from vitrify.spec.geometry.grid import MAX_VERTICES, Grid, vertices_of
+from vitrify.spec.geometry.grid import MAX_VERTICES, GridFunction, vertices_of
 
 Function: TypeAlias = Callable[[Floats], object]  # points [point, input] → values [point]
 Known: TypeAlias = Literal["lipschitz", "hessian", "sampled"]
@@ -57,7 +57,7 @@ class Approximation:
     some points.
     """
 
-    grid: Grid
+    grid: GridFunction
     weights: Weights[Transformer]
     known: Known
     interpolation_error: float
@@ -158,7 +158,7 @@ def _stepped(
     target: float,
     lipschitz: float | None,
     hessian: float | None,
-) -> tuple[Grid, Known, float]:
+) -> tuple[GridFunction, Known, float]:
     """Return the coarsest grid whose error bound is at most the target; refuse a constant that samples contradict."""
     known: Known = "hessian" if lipschitz is None else "lipschitz"
     constant = lipschitz if lipschitz is not None else hessian or 0.0
@@ -176,13 +176,13 @@ def _stepped(
     return grid, known, error
 
 
-def interpolation_bound(grid: Grid, *, lipschitz: float | None = None, hessian: float | None = None) -> float:
+def interpolation_bound(grid: GridFunction, *, lipschitz: float | None = None, hessian: float | None = None) -> float:
     """Return the bound on the distance of a function from its interpolant on a grid."""
     steps = grid.steps
     return float(0.75 * steps.max() * lipschitz if lipschitz is not None else (hessian or 0.0) * (steps**2).sum() / 8)
 
 
-def _refined(f: Function, box: Sequence[tuple[float, float]], target: float) -> tuple[Grid, Known, float]:
+def _refined(f: Function, box: Sequence[tuple[float, float]], target: float) -> tuple[GridFunction, Known, float]:
     """Return the first grid of 1, 2, 4 … cells along each variable from which f is nowhere sampled far."""
     cells = 1
     while True:
@@ -193,7 +193,7 @@ def _refined(f: Function, box: Sequence[tuple[float, float]], target: float) -> 
         cells *= 2
 
 
-def _interpolant(f: Function, box: Sequence[tuple[float, float]], cells: tuple[int, ...]) -> Grid:
+def _interpolant(f: Function, box: Sequence[tuple[float, float]], cells: tuple[int, ...]) -> GridFunction:
     """Return the interpolant of a function; refuse a grid that is too large for a network."""
     count = prod(number + 1 for number in cells)
     if count > MAX_VERTICES:
@@ -204,10 +204,10 @@ def _interpolant(f: Function, box: Sequence[tuple[float, float]], cells: tuple[i
     bounds = tuple((float(low), float(high)) for low, high in box)
     low, high = np.array(bounds).T
     values = _values(f, vertices_of(low, high, cells))
-    return Grid(box=bounds, cells=cells, values=tuple(values.tolist()))
+    return GridFunction(box=bounds, cells=cells, values=tuple(values.tolist()))
 
 
-def _off(f: Function, grid: Grid) -> tuple[float, Floats]:
+def _off(f: Function, grid: GridFunction) -> tuple[float, Floats]:
     """Return the largest distance of a function from its interpolant at random points of the box, and the point."""
     x = np.random.default_rng(0).uniform(grid.low, grid.high, size=(SAMPLES, grid.inputs))
     distances = np.abs(_values(f, x) - grid(x)[:, 0])

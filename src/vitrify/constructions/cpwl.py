@@ -20,7 +20,7 @@ from vitrify.constructions.maxout import maxout, sizes_of
 from vitrify.errors import InputError
 from vitrify.kit.network import Network
 from vitrify.spec.geometry.cpwl import Cpwl
-from vitrify.spec.geometry.grid import Grid
+from vitrify.spec.geometry.grid import GridFunction
 from vitrify.spec.geometry.max_min import MaxMin
 from vitrify.spec.geometry.triangulation import Triangulation
 
@@ -40,7 +40,7 @@ def triangulation_sizes(spec: Triangulation) -> DeclaredSizes:
     return DeclaredSizes(at_most={"layers": 3, "heads": sets + 1, "units": units, "d_model": width})
 
 
-def hat_sizes(spec: Grid) -> DeclaredSizes:
+def hat_sizes(spec: GridFunction) -> DeclaredSizes:
     """Return all sizes, by the number of variables and of vertices whose value is not 0."""
     count = spec.support
     layers = [(spec.inputs + 1,) * (2 * count), (2,) * count, (1,)]
@@ -80,7 +80,7 @@ def triangulation(
     default=True,
     certified=("sampled", "sampled"),
 )
-def hats(spec: Grid, *, attention: Attention = "softmax", tolerance: Tolerance | None = None) -> Network:
+def hats(spec: GridFunction, *, attention: Attention = "softmax", tolerance: Tolerance | None = None) -> Network:
     """Return the network of a function that is given by its values on a grid."""
     return _through_maxout(spec, "hats", attention, tolerance)
 

@@ -21,12 +21,12 @@ from vitrify.claims.any_continuous_function_is_approximated_within_a_stated_erro
 from vitrify.constructions.approximation import approximate, interpolation_bound
 from vitrify.constructions.catalogue import build
 from vitrify.errors import BuildRefused, VitrifyError
-from vitrify.spec.geometry.grid import Grid
+from vitrify.spec.geometry.grid import GridFunction
 from vitrify.spec.geometry.triangulation import kuhn, random_triangulation
 
 Floats = Any
 SQUARE = [(-1.0, 1.0), (0.0, 1.0)]
-GRID = Grid(box=((-1.0, 1.0),) * 2, cells=(2, 1), values=(1.0, 0.5, -1.0, 0.25, 2.0, 1.0))
+GRID = GridFunction(box=((-1.0, 1.0),) * 2, cells=(2, 1), values=(1.0, 0.5, -1.0, 0.25, 2.0, 1.0))
 
 
 def wave(x: Floats) -> Floats:
@@ -57,7 +57,7 @@ def test_a_grid_is_the_coarsest_of_its_bound() -> None:
     for axis in range(2):
         cells = tuple(number - (place == axis) for place, number in enumerate(net.grid.cells))
         values = (0.0,) * int(np.prod([number + 1 for number in cells]))
-        steps = Grid(box=net.grid.box, cells=cells, values=values).steps
+        steps = GridFunction(box=net.grid.box, cells=cells, values=values).steps
         assert steps[axis] > (8 * 0.1 / 2) ** 0.5  # an equal share for both variables
 
 
@@ -67,14 +67,14 @@ def test_interpolation_bounds_hold_for_functions_that_reach_their_constants(d: i
     rng = np.random.default_rng(seed)
     cells = (m,) * d
     box, center = ((0.0, 1.0),) * d, rng.uniform(0, 1, size=d)
-    grid = Grid(box=box, cells=cells, values=(0.0,) * (m + 1) ** d)
+    grid = GridFunction(box=box, cells=cells, values=(0.0,) * (m + 1) ** d)
     x = np.vstack([rng.uniform(0, 1, size=(200, d)), center, np.full((1, d), 0.5 / m)])
     functions: dict[str, Callable[[Floats], Floats]] = {
         "lipschitz": lambda p: np.abs(p - center).max(axis=1),
         "hessian": lambda p: ((p - center) ** 2).sum(axis=1) / 2,
     }
     for known, f in functions.items():
-        interpolant = Grid(box=box, cells=cells, values=tuple(f(grid.corners()).tolist()))
+        interpolant = GridFunction(box=box, cells=cells, values=tuple(f(grid.corners()).tolist()))
         error, bound = np.abs(interpolant(x)[:, 0] - f(x)).max(), interpolation_bound(grid, **{known: 1.0})
         assert error <= bound * (1 + 1e-12)
         assert known == "lipschitz" or error == pytest.approx(bound)
@@ -127,7 +127,7 @@ def test_nearest_mistakes_are_mistakes() -> None:
     triangles = random_triangulation(3, 1)
     x = np.random.default_rng(0).uniform(-1, 1, size=(2000, 2))
     assert np.abs(_one_per_simplex(triangles)(x) - triangles(x)).max() > 1
-    grid = Grid(box=((-1.0, 1.0),) * 2, cells=(1, 1), values=(1.0,) * 4)
+    grid = GridFunction(box=((-1.0, 1.0),) * 2, cells=(1, 1), values=(1.0,) * 4)
     assert np.abs(grid(x) - 1).max() < 1e-12
     assert np.abs(_pyramids(grid)(x) - 1).max() > 0.5
 

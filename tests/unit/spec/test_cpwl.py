@@ -17,7 +17,7 @@ from cases import each
 from examples import examples
 from vitrify.errors import InputError, SpecError
 from vitrify.spec.geometry.cpwl import Cpwl
-from vitrify.spec.geometry.grid import MAX_VERTICES, Grid
+from vitrify.spec.geometry.grid import MAX_VERTICES, GridFunction
 from vitrify.spec.geometry.max_min import MaxMin
 from vitrify.spec.geometry.triangulation import (
     Triangulation,
@@ -112,7 +112,7 @@ def test_a_determinant_is_that_of_numpy() -> None:
 def test_a_grid_is_its_triangulation_and_a_sum_of_hats(cells: tuple[int, ...]) -> None:
     count = int(np.prod([number + 1 for number in cells]))
     values = tuple(np.random.default_rng(0).normal(size=count).tolist())
-    grid = Grid(box=((-1.0, 2.0),) * len(cells), cells=cells, values=values)
+    grid = GridFunction(box=((-1.0, 2.0),) * len(cells), cells=cells, values=values)
     triangles, x = kuhn(grid), points(grid)
     assert len(triangles.simplices) == np.prod(cells) * factorial(len(cells))
     np.testing.assert_allclose(grid(x), triangles(x), atol=1e-12)
@@ -121,9 +121,9 @@ def test_a_grid_is_its_triangulation_and_a_sum_of_hats(cells: tuple[int, ...]) -
 
 
 def test_a_grid_of_zeros_is_zero_and_too_many_hats_are_refused() -> None:
-    assert not Grid(box=SQUARE, cells=(1, 1), values=(0.0,) * 4).maxout()(np.ones((1, 2))).any()
+    assert not GridFunction(box=SQUARE, cells=(1, 1), values=(0.0,) * 4).maxout()(np.ones((1, 2))).any()
     with pytest.raises(InputError, match=f"more than {MAX_VERTICES:,}: use fewer cells"):
-        Grid(box=((0.0, 1.0),), cells=(MAX_VERTICES,), values=(1.0,) * (MAX_VERTICES + 1)).maxout()
+        GridFunction(box=((0.0, 1.0),), cells=(MAX_VERTICES,), values=(1.0,) * (MAX_VERTICES + 1)).maxout()
 
 
 HEAD = "box = [[0, 1], [0, 1]]\n"

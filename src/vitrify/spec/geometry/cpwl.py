@@ -48,7 +48,7 @@ Box: TypeAlias = Annotated[tuple[tuple[Number, Number], ...], Within(1, MAX_INPU
 CLASSES = {
     "function": ("max_min", "MaxMin"),
     "simplices": ("triangulation", "Triangulation"),
-    "cells": ("grid", "Grid"),
+    "cells": ("grid", "GridFunction"),
 }
 
 

@@ -33,10 +33,10 @@ MAX_VERTICES = 1500  # with values other than 0: the network has three heads for
 
 
 @dataclass(frozen=True, kw_only=True)
-class Grid(Cpwl):
+class GridFunction(Cpwl):
     """The function with some values on a regular grid, interpolated by Kuhn's triangulation.
 
-    >>> saddle = Grid(box=((0, 1), (0, 1)), cells=(1, 1), values=(0, 1, 1, 0))
+    >>> saddle = GridFunction(box=((0, 1), (0, 1)), cells=(1, 1), values=(0, 1, 1, 0))
     >>> saddle(np.array([[0.5, 0.25], [0.5, 0.5]])).tolist()
     [[0.25], [0.0]]
     """

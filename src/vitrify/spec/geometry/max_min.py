@@ -34,33 +34,33 @@ from vitrify.spec.geometry.maxout import Layer, Maxout
 
 Piece: TypeAlias = tuple[Fraction, ...]  # an affine function: its coefficients, then its constant
 Form: TypeAlias = frozenset[frozenset[Piece]]  # the maximum over the sets of the minimum of the pieces in each
-Node: TypeAlias = "Affine | Sum | Multiple | Extreme"
+Node: TypeAlias = "AffineTerm | SumTerm | ScaledTerm | ExtremeTerm"
 MAX_SETS = 512  # of a form, and pieces of a set
 MAX_WORK = 200_000  # sets that may be made on the way
 MAX_TEXT = 4000  # characters
 
 
-class Affine(NamedTuple):
+class AffineTerm(NamedTuple):
     """An affine function, as it is."""
 
     piece: Piece
 
 
-class Sum(NamedTuple):
+class SumTerm(NamedTuple):
     """The sum of two expressions."""
 
     left: Node
     right: Node
 
 
-class Multiple(NamedTuple):
+class ScaledTerm(NamedTuple):
     """An expression times a number."""
 
     factor: Fraction
     inner: Node
 
 
-class Extreme(NamedTuple):
+class ExtremeTerm(NamedTuple):
     """The largest or smallest of some expressions."""
 
     kind: Literal["max", "min"]
@@ -146,16 +146,16 @@ def minimal(sets: Iterable[frozenset[Piece]]) -> Form:
 def normal_form(node: Node) -> Form:
     """Return an expression as a maximum of minima of affine functions; refuse one that gets too large."""
     match node:
-        case Affine(piece):
+        case AffineTerm(piece):
             return frozenset({frozenset({piece})})
-        case Extreme("max", inner):
+        case ExtremeTerm("max", inner):
             return _bounded(minimal(each for part in inner for each in normal_form(part)))
-        case Extreme(_, inner):
+        case ExtremeTerm(_, inner):
             return reduce(_minimum, map(normal_form, inner))
-        case Sum(left, right):
+        case SumTerm(left, right):
             pairs = _pairs(normal_form(left), normal_form(right))
             return _bounded(minimal(frozenset(_plus(s, t) for s, t in product(one, other)) for one, other in pairs))
-        case Multiple(factor, inner):
+        case ScaledTerm(factor, inner):
             form = frozenset(frozenset(_times(factor, s) for s in each) for each in normal_form(inner))
             if factor >= 0:
                 return minimal(form)
@@ -189,13 +189,13 @@ def _times(factor: Fraction, piece: Piece) -> Piece:
 def _value(node: Node, x: Floats) -> Floats:
     """Return the values of an expression at points [batch, input], by the expression itself."""
     match node:
-        case Affine(piece):
+        case AffineTerm(piece):
             return np.asarray(x @ np.array(piece[:-1], dtype=np.float64) + float(piece[-1]))
-        case Sum(left, right):
+        case SumTerm(left, right):
             return _value(left, x) + _value(right, x)
-        case Multiple(factor, inner):
+        case ScaledTerm(factor, inner):
             return float(factor) * _value(inner, x)
-        case Extreme(kind, inner):
+        case ExtremeTerm(kind, inner):
             return np.asarray(reduce(np.maximum if kind == "max" else np.minimum, [_value(part, x) for part in inner]))
 
 
@@ -216,9 +216,9 @@ def _node(tree: ast.expr, names: Sequence[str]) -> Node:
     size = len(names) + 1
     match tree:
         case ast.Constant(value=int() | float() as number) if not isinstance(number, bool) and number <= MAX_NUMBER:
-            return Affine((*[Fraction(0)] * (size - 1), Fraction(number)))
+            return AffineTerm((*[Fraction(0)] * (size - 1), Fraction(number)))
         case ast.Name(id=name) if name in names:
-            return Affine(tuple(Fraction(i == names.index(name)) for i in range(size)))
+            return AffineTerm(tuple(Fraction(i == names.index(name)) for i in range(size)))
         case ast.UnaryOp(op=ast.UAdd(), operand=inner):
             return _node(inner, names)
         case ast.UnaryOp(op=ast.USub(), operand=inner):
@@ -237,10 +237,10 @@ def _node(tree: ast.expr, names: Sequence[str]) -> Node:
                 return _multiple(factor, other)
             raise InputError(f"must be piecewise linear, but {ast.unparse(tree)!r} is no product with a number")
         case ast.Call(func=ast.Name(id="max" | "min" as kind), args=[_, *_] as args, keywords=[]):
-            return Extreme("max" if kind == "max" else "min", tuple(_node(arg, names) for arg in args))
+            return ExtremeTerm("max" if kind == "max" else "min", tuple(_node(arg, names) for arg in args))
         case ast.Call(func=ast.Name(id="abs"), args=[arg], keywords=[]):
             inside = _node(arg, names)
-            return Extreme("max", (inside, _multiple(Fraction(-1), inside)))
+            return ExtremeTerm("max", (inside, _multiple(Fraction(-1), inside)))
     known = ", ".join(names)
     raise InputError(
         f"must consist of {known}, numbers, + - * /, max, min and abs, which {ast.unparse(tree)!r} does not"
@@ -248,15 +248,15 @@ def _node(tree: ast.expr, names: Sequence[str]) -> Node:
 
 
 def _sum(left: Node, right: Node) -> Node:
-    if isinstance(left, Affine) and isinstance(right, Affine):
-        return Affine(_plus(left.piece, right.piece))
-    return Sum(left, right)
+    if isinstance(left, AffineTerm) and isinstance(right, AffineTerm):
+        return AffineTerm(_plus(left.piece, right.piece))
+    return SumTerm(left, right)
 
 
 def _multiple(factor: Fraction, inner: Node) -> Node:
-    return Affine(_times(factor, inner.piece)) if isinstance(inner, Affine) else Multiple(factor, inner)
+    return AffineTerm(_times(factor, inner.piece)) if isinstance(inner, AffineTerm) else ScaledTerm(factor, inner)
 
 
 def _number(node: Node) -> Fraction | None:
     """Return the number that an expression is, if it is one."""
-    return node.piece[-1] if isinstance(node, Affine) and not any(node.piece[:-1]) else None
+    return node.piece[-1] if isinstance(node, AffineTerm) and not any(node.piece[:-1]) else None

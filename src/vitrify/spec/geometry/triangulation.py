@@ -29,7 +29,7 @@ from vitrify.arrays import Floats
 from vitrify.errors import InputError
 from vitrify.parameters import Natural, Within
 from vitrify.spec.geometry.cpwl import Cpwl, Numbers
-from vitrify.spec.geometry.grid import Grid, vertices_of
+from vitrify.spec.geometry.grid import GridFunction, vertices_of
 from vitrify.spec.geometry.max_min import MAX_SETS, Form, Piece, lattice, minimal
 from vitrify.spec.geometry.maxout import Maxout
 from vitrify.spec.geometry.regions import Point, value
@@ -237,7 +237,7 @@ def kuhn_simplices(cells: Sequence[int]) -> list[tuple[int, ...]]:
     return [tuple(accumulate(order, initial=start)) for start in starts for order in permutations(strides)]
 
 
-def kuhn(grid: Grid) -> Triangulation:
+def kuhn(grid: GridFunction) -> Triangulation:
     """Return the triangulation of a grid."""
     vertices = tuple(map(tuple, grid.corners().tolist()))
     return Triangulation(
