@@ -89,18 +89,19 @@ def test_a_maximum_of_minima_is_the_function_in_any_number_of_variables(dimensio
 
 
 def test_a_split_cell_loses_no_volume() -> None:
-    """Cells of a cube, cut by random planes: their volumes, by another library, add up to that of the simplex."""
+    """Cells of a simplex, cut by random planes through one point: their volumes are computed by another library."""
     rng = np.random.default_rng(0)
-    cells = [simplex_cell([tuple(map(Fraction, row)) for row in ((0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1))])]
-    for number in range(4, 9):
-        normal = tuple(Fraction(int(n), 8) for n in rng.integers(-8, 9, size=3))
-        plane = (*normal, -sum(normal, Fraction(0)) / 4)  # through a point inside
+    cells = [simplex_cell([tuple(map(Fraction, row)) for row in (np.zeros(4), *np.eye(4))])]
+    for number in range(5, 10):
+        normal = tuple(Fraction(int(n), 8) for n in rng.integers(-2, 3, size=4))
+        plane = (*normal, -sum(normal, Fraction(0)) / 8)  # through a point inside
         cells = [part for cell in cells for part in split(cell, plane, number)]
     from scipy.spatial import ConvexHull
 
-    volumes = [ConvexHull(np.array([[float(a) for a in point] for point, _ in cell])).volume for cell in cells]
+    hulls = [ConvexHull(np.array([[float(a) for a in point] for point, _ in cell])) for cell in cells]
     assert len(cells) > 8
-    assert sum(volumes) == pytest.approx(1 / 6, abs=1e-12)
+    assert [len(hull.vertices) for hull in hulls] == [len(cell) for cell in cells]  # every point is a corner
+    assert sum(hull.volume for hull in hulls) == pytest.approx(1 / 24, abs=1e-12)
 
 
 def test_a_determinant_is_that_of_numpy() -> None:
