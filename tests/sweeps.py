@@ -10,8 +10,11 @@ from vitrify.spec.automata.probabilistic import ProbabilisticAutomaton, random_p
 from vitrify.spec.computation.circuit import Circuit, adder, random_circuit
 from vitrify.spec.computation.connectivity import Connectivity
 from vitrify.spec.computation.turing import TuringMachine, increment, random_machine
+from vitrify.spec.geometry.grid import GridFunction
+from vitrify.spec.geometry.max_min import MaxMin
 from vitrify.spec.geometry.maxout import Maxout, random_maxout, random_relu, zigzag
 from vitrify.spec.geometry.scene import Scene, random_bitmaps, random_scene
+from vitrify.spec.geometry.triangulation import Triangulation, random_triangulation
 from vitrify.spec.grammars.families import random_grammar, random_hierarchy
 from vitrify.spec.grammars.grammar import Grammar
 from vitrify.spec.languages.dyck import Dyck
@@ -86,11 +89,25 @@ SWEEPS: dict[type, Sequence[object]] = {
         *(random_hierarchy(3, 2, 2, depth, 1).plain() for depth in (1, 2, 3)),
         random_hierarchy(2, 1, 2, 2, 0).plain(),
     ],
+    GridFunction: [
+        GridFunction(box=((-1.0, 2.0),) * len(cells), cells=cells, values=tuple(i % 3 - 0.5 * i for i in range(count)))
+        for cells, count in (((3,), 4), ((2, 1), 6), ((3, 3), 16), ((1, 2, 1), 12))
+    ],
     KHop: [KHop(hops, symbols, length) for hops, symbols, length in ((1, 3, 8), (2, 4, 12), (3, 3, 12), (6, 5, 16))],
     Knowledge: [xor_world(), *(random_world(s, tasks=(2, s + 2), long_keys=0.3 * (s != 2)) for s in (1, 2, 3))],
     Match2: [Match2(m, n) for m, n in ((2, 4), (5, 8), (9, 12))],
     Match3Bigram: [Match3Bigram(m, n) for m, n in ((2, 4), (5, 6), (7, 8))],
     Match3Local: [Match3Local(m, n, k) for m, n, k in ((2, 4, 1), (3, 6, 1), (5, 6, 2), (7, 8, 1))],
+    MaxMin: [
+        MaxMin(box=((-1.0, 1.0), (0.0, 2.0)), function=text)
+        for text in (
+            "max(x1, x2, 1)",
+            "min(x1, 1 - x2)",
+            "max(min(x1, x2), min(1 - x1, x2, 0.25))",
+            "2*x1 - x2",
+            "3 - 3",
+        )
+    ],
     Maxout: [
         zigzag(3, 2),
         zigzag(2, 1),
@@ -114,6 +131,7 @@ SWEEPS: dict[type, Sequence[object]] = {
     SparseAveraging: [
         SparseAveraging(sparsity=q, dimensions=d, length=n) for q, d, n in ((1, 1, 4), (2, 2, 6), (3, 2, 8))
     ],
+    Triangulation: [random_triangulation(inner, inner, dimensions=d) for inner, d in ((0, 1), (3, 1), (3, 2), (1, 3))],
     TuringMachine: [increment(2), increment(3), random_machine(0, 3, 3, length=4, steps=9)],
     WordPatterns: [WordPatterns((), (('"a"',),)), waking_up(2), waking_up(4), random_patterns(1), random_patterns(2)],
 }

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from vitrify.certification.evidence import Evidence as Evidence
     from vitrify.claims.catalogue import Outcome as Outcome
     from vitrify.claims.catalogue import find, run_claim
+    from vitrify.constructions.approximation import approximate as approximate
     from vitrify.constructions.catalogue import build as build
     from vitrify.errors import VitrifyError as VitrifyError
     from vitrify.interop.data import write_data as write_data
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
     from vitrify.spec.computation.circuit import Circuit as Circuit
     from vitrify.spec.computation.connectivity import Connectivity as Connectivity
     from vitrify.spec.computation.turing import TuringMachine as TuringMachine
+    from vitrify.spec.geometry.cpwl import Cpwl as Cpwl
     from vitrify.spec.geometry.maxout import Maxout as Maxout
     from vitrify.spec.geometry.scene import Scene as Scene
     from vitrify.spec.grammars.grammar import Grammar as Grammar

@@ -28,6 +28,9 @@ EXACT = 1e-9  # what rounding may do to an answer
 APPROXIMATE = {  # not exact by design, and why; everything else is, up to rounding. Their certificates state the error
     "maxout": "soft attention takes a maximum up to the asked-for tolerance",
     "convex-difference": "soft attention takes a maximum up to the asked-for tolerance",
+    "max-min": "soft attention takes a maximum up to the asked-for tolerance",
+    "triangulation": "soft attention takes a maximum up to the asked-for tolerance",
+    "hats": "soft attention takes a maximum up to the asked-for tolerance",
     "estimate-norm": "the norm's epsilon moves the estimate by a stated amount",
     "sets-units": "soft attention averages over a set up to the asked-for tolerance",
     "sets-signs": "soft attention averages over a set up to the asked-for tolerance",

@@ -72,7 +72,7 @@ def test_formulas_are_read_from_the_spec_alone(monkeypatch: pytest.MonkeyPatch) 
         "net.weights.Weights.__post_init__",
         "constructions._programs.BitProgram.put",
         "constructions.grammar_probabilities.sums",
-        "constructions.grammar_spans.Plan.__post_init__",
+        "constructions.grammar_spans.SpanPlan.__post_init__",
         "constructions.cascade.reach",
     ):
         monkeypatch.setattr(f"vitrify.{part}", Mock(side_effect=AssertionError("a size formula builds a network")))

@@ -32,7 +32,7 @@ below: at most $P + 5$ units in a width of at most $\max(P + 1, 4)$.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from math import prod
 
@@ -53,19 +53,25 @@ MAX_ACTIVATION = 2.0**40  # beyond it, float64 can't keep the tolerance
 
 
 def sizes(spec: Maxout) -> DeclaredSizes:
-    r"""Return all sizes, for layers of any shapes.
+    """Return all sizes, for layers of any shapes."""
+    return sizes_of(spec.inputs, [layer.ranks for layer in spec.layers])
+
+
+def sizes_of(inputs: int, ranks: Sequence[tuple[int, ...]]) -> DeclaredSizes:
+    r"""Return all sizes, by the rank of each unit of each layer.
 
     Layer $l$ needs $2n_l$ dimensions for its pieces and its units, and takes them from those that are free: the
-    input's $n_0$ at first, at last also the $k$ that say which pieces a position does not stand for ($k > 1$).
+    input's $n_0$ at first, at last also the $k$ that say which pieces a position does not stand for ($k > 1$). An
+    affine last layer takes none.
     """
-    layers, _ = _split(spec)
-    positions = count_positions(spec)
-    units, pool, marks = 0, spec.inputs, positions if positions > 1 else 0
+    layers = ranks[:-1] if max(ranks[-1]) == 1 else ranks
+    positions = max((rank for layer in layers for rank in layer), default=1)
+    units, pool, marks = 0, inputs, positions if positions > 1 else 0
     for number, layer in enumerate(layers, start=1):
         last = marks if number == len(layers) else 0
-        units += sum(layer.ranks) + min(2 * layer.units, pool + last)
-        pool = max(pool, 2 * layer.units - last)
-    heads = (0, *(layer.units for layer in layers)) if layers else ()
+        units += sum(layer) + min(2 * len(layer), pool + last)
+        pool = max(pool, 2 * len(layer) - last)
+    heads = (0, *map(len, layers)) if layers else ()
     per_layer: dict[str, Size] = {"layers": len(heads), "heads_per_layer": heads}
     return DeclaredSizes(per_layer | {"heads": sum(heads), "units": units, "d_model": pool + marks})
 

@@ -29,7 +29,7 @@ SAMPLES: dict[str, Spec] = {
 MEANINGS: dict[str, Meaning] = {
     f"{name}, {output}": meaning for name, spec in SAMPLES.items() for output, meaning in spec.meanings().items()
 }
-READS_NUMBERS = {"Connectivity", "Maxout", "Scene"}
+READS_NUMBERS = {"Connectivity", "Cpwl", "Maxout", "Scene"}
 
 
 @pytest.mark.parametrize("name", KINDS)
