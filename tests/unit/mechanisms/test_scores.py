@@ -143,8 +143,8 @@ def test_the_page_names_the_version_and_every_key_of_both_files() -> None:
     (formats,) = (section for section in sections if section.startswith("File formats"))
     assert formats.startswith(f"File formats, version {VERSION}\n")
     assert re.findall(r'"vitrify circuit \w+"`, (\d+)', formats) == [str(VERSION)] * 2
-    rows = dict(re.findall(r"^\| (`.+?) \| (.+) \|$", formats, re.MULTILINE))
-    columns = [name for column in rows for name in re.findall(r"`([^`]+)`", column)]
+    rows = re.findall(r"^\| (`.+?) \| (.+) \|$", formats, re.MULTILINE)
+    columns = [name for column, _ in rows for name in re.findall(r"`([^`]+)`", column)]
     made = induction()
     question, answer = question_json(made), answer_json(induction(3))
     assert columns == [*question, *answer]
@@ -154,7 +154,7 @@ def test_the_page_names_the_version_and_every_key_of_both_files() -> None:
         ("`nodes`", question["nodes"][0]),
         ("`about`, `entangled`", {"renamed"}),
     ):
-        assert set(keys) <= set(re.findall(r"`(\w+)`", rows[column])), column
+        assert set(keys) <= set(re.findall(r"`(\w+)`", dict(rows)[column])), column
 
 
 def test_files_and_commands(tmp_path: Path) -> None:
