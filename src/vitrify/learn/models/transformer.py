@@ -22,7 +22,7 @@ from vitrify.parameters import Count, Natural, Within, later
 Positions = Literal["learned", "none", "rotary", "relative", "alibi"]
 ROTARY_BASE = 10_000.0
 STEEPEST = 8.0  # of the slopes of ALiBi: 2^-1 to 2^-8 for 8 heads
-FIXED = ("beta",)  # a temperature is a choice, no parameter
+FIXED = ("beta",)  # an inverse temperature is a choice, no parameter
 
 
 @dataclass(frozen=True)
