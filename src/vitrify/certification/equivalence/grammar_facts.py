@@ -6,7 +6,7 @@ Facts are statements about the words read, $w_1 \dots w_t$; others follow from t
 | --- | --- |
 | $W(j) = M$ | $w_j$ is one of the words $M$ |
 | $C(i, j) \ni \alpha$ | the symbols $\alpha$ derive $w_{i+1} \dots w_j$ |
-| $F(j) \ni \beta$ | some sentence begins with $w_1 \dots w_j \beta$; for $\beta$ `</s>`, one is exactly $w_1 \dots w_j \beta$ |
+| $F(j) \ni \beta$ | some sentence begins with $w_1 \dots w_j \beta$; for $\beta$ `</s>`, one is $w_1 \dots w_j \beta$ |
 | $N(i, t, A) \ni w$ | some string derived from $A$ begins with $w_{i+1} \dots w_t w$ |
 
 Here $\alpha$ is a prefix of a right side or a symbol, and $\beta$ a suffix of one or a symbol. What follows, for rules
