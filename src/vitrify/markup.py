@@ -1,6 +1,6 @@
 """HTML for notebooks, made of small pieces: all text is escaped, and a piece needs no script and no other file.
 
-Colours are mixed from the page's own text colour, so that a piece can be read on light and on dark pages.
+Lines and fills are half-transparent greys, so that a piece can be read on light and on dark pages.
 """
 
 from __future__ import annotations

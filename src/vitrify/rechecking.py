@@ -135,7 +135,7 @@ def _recheck(folder: Path, report: Recheck) -> None:
         off = _off(arrays, net, meaning, words, False)
         about = f"answers depend on {reach + 1} letters, and all {len(words)} pairs of them and a state were run{off}"
         report.links["spec"] = f"derived again up to length {net['max_length']}: {about}; not derived again: {lemma}"
-    report.left += ["labels but temperatures and offsets of heads, the record 'about': a command may refuse the folder"]
+    report.left += ["labels but the β and offsets of heads, the record 'about': a command may refuse the folder"]
     report.left += ["weights that no such answer needs, mutants"]
 
 
@@ -254,7 +254,7 @@ def _scores(head: JsonObject, a: Arrays, place: int, q: Array, k: Array, at: Arr
 def _heads(
     arrays: Arrays, net: JsonObject, labels: list[JsonObject], proof: JsonObject | None, report: Recheck
 ) -> int | None:
-    """Check temperatures, and where the heads look whose scores depend on positions alone.
+    """Check inverse temperatures, and where the heads look whose scores depend on positions alone.
 
     Return how far back the network looks, if all heads do, and if positions count for nothing else.
     """
@@ -269,7 +269,7 @@ def _heads(
         for label in (label for label in labels if label["block"] == index):
             _need(0 <= label["index"] < len(block["heads"]), f"{label['name']!r} is a label of no head")
             beta, least = a["attn.beta"][label["index"]], label["beta_min"]
-            _need(least is None or beta >= least, f"{label['name']!r} has the temperature {beta}, and needs {least}")
+            _need(least is None or beta >= least, f"{label['name']!r} has the β {beta}, and needs {least}")
             here, heads = (index, label["index"]), proof["heads"] if proof else ()
             gaps = [h["gap"] for h in heads if (h["block"], h["index"]) == here and h["gap"]]
             head = block["heads"][label["index"]]
@@ -281,7 +281,7 @@ def _heads(
         fixed = fixed and not any(array[moving].any() for array in reads)
         for key in a.keys() & {"attn.W_O", "mlp.W_out", "mlp.b_out"}:
             written |= a[key].reshape(-1, net["d_model"]).any(axis=0)
-    report.done.append(f"temperatures of {len(labels)} heads, and where {len(offsets)} of them look, at all positions")
+    report.done.append(f"β of {len(labels)} heads, and where {len(offsets)} of them look, at all positions")
     report.left += [f"margins of {len(labels) - len(offsets)} heads"] * (len(offsets) < len(labels))
     return reach if fixed and len(offsets) == sum(len(block["heads"]) for block in net["blocks"]) else None
 

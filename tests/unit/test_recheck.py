@@ -86,7 +86,7 @@ def test_a_certified_folder_agrees(folders: Callable[[str], Path], name: str) ->
 
 @pytest.mark.long
 def test_where_heads_look_is_worked_out_again(folders: Callable[[str], Path]) -> None:
-    assert "temperatures of 5 heads, and where 5 of them look, at all positions" in recheck(folders("hard")).done
+    assert "β of 5 heads, and where 5 of them look, at all positions" in recheck(folders("hard")).done
     assert any(line.startswith("margins of") for line in recheck(folders("truth")).left)
 
 
@@ -371,7 +371,7 @@ def test_blanks_stale_digests_and_soft_heads_are_noticed(folders: Callable[[str]
     save(net.with_array(beta, net.arrays[beta] * 0.9), soft, read_spec(spec_path(folders("heads"))))
     (soft / "certificate.json").write_text(certificate, encoding="utf-8")
     sealed(soft, _nothing)
-    assert "has the temperature" in str(recheck(soft).problem)
+    assert "has the β" in str(recheck(soft).problem)
 
 
 def test_weights_that_change_no_answer_change_the_sizes(folders: Callable[[str], Path], tmp_path: Path) -> None:
@@ -534,7 +534,7 @@ def test_labels_that_load_refuses_are_named_as_not_checked(
     with pytest.raises(FolderError):
         load(tmp_path / "net")
     found = recheck(tmp_path / "net")
-    assert found.problem or any("labels but temperatures" in line for line in found.left)
+    assert found.problem or any("labels but the β" in line for line in found.left)
 
 
 @pytest.mark.parametrize("name", ["hard", "next sets"])

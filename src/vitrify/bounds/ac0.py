@@ -54,7 +54,7 @@ def _block(exact: ExactNet, wiring: GateWiring, layer: BlockContests, index: int
     after = []
     for position, here in enumerate(bits):
         cases: list[tuple[int, int]] = []
-        for kind, literal in here.items() if position in layer.asking else ():
+        for kind, literal in here.items() if position in layer.computed else ():
             query_keys = [exact.query_key(index, head, kind) for head in range(len(copied))]
             for values, new in outcomes(exact, layer, index, position, kind):
                 wins = [copied[head][position][query_keys[head], value] for head, value in enumerate(values)]

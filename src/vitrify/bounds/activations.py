@@ -13,7 +13,7 @@ on others). The number of its group is the *rank* of a key. So $u$ at $j$ never 
 side to which ties are broken has at least the rank of $u$ with each of its keys.
 
 Heads that average over ties are supported if all tied keys have the same value; averages of different values depend on
-the number of keys, so there is no end of types, and are refused.
+the number of keys, so there would be infinitely many types: they are refused.
 """
 
 from __future__ import annotations
@@ -217,7 +217,7 @@ class BlockContests:
     """One block: the types before it, the positions it is computed at, and each head's contests."""
 
     before: TypeSets
-    asking: range
+    computed: range
     contests: list[list[dict[QueryKey, Contest]]]  # [head][position][query and key of the position]
 
 
@@ -234,12 +234,12 @@ def possible(exact: ExactNet, choices: Sequence[Sequence[int]]) -> tuple[list[Bl
     ]
     layers = []
     for index, block in enumerate(net.blocks):
-        asking = range(len(choices)) if index + 1 < len(net.blocks) else range(last, last + 1)
-        contests = [_contests(exact, index, number, head, types, asking) for number, head in enumerate(block.heads)]
-        layers.append(BlockContests(types, asking, contests))
+        computed = range(len(choices)) if index + 1 < len(net.blocks) else range(last, last + 1)
+        contests = [_contests(exact, index, number, head, types, computed) for number, head in enumerate(block.heads)]
+        layers.append(BlockContests(types, computed, contests))
         types = [
             tuple(dict.fromkeys(new for kind in here for _, new in outcomes(exact, layers[-1], index, position, kind)))
-            if position in asking
+            if position in computed
             else ()
             for position, here in enumerate(types)
         ]
@@ -264,7 +264,7 @@ def outcomes(
 
 
 def _contests(
-    exact: ExactNet, block: int, number: int, head: Head, types: TypeSets, asking: range
+    exact: ExactNet, block: int, number: int, head: Head, types: TypeSets, computed: range
 ) -> list[dict[QueryKey, Contest]]:
     """Return the contests of a head, by position and by query and key there."""
     query_keys = [tuple(dict.fromkeys(exact.query_key(block, number, kind) for kind in kinds)) for kinds in types]
@@ -272,7 +272,7 @@ def _contests(
     positions = np.arange(len(types))
     allowed = allowed_keys(head, positions, positions)
     contests: list[dict[QueryKey, Contest]] = [{} for _ in types]
-    for here in asking:
+    for here in computed:
         for query, own_key in query_keys[here]:
             visible = {
                 int(there): keys[there] if there != here else (own_key,) for there in np.flatnonzero(allowed[here])

@@ -7,7 +7,8 @@ Three lists are written down, each entry with its source; every cell of the map 
 - `OUTSIDE`: a problem is not in a class, unconditionally, or if two classes differ, which nobody has proved.
 
 AC⁰ ⊂ ACC⁰ ⊆ TC⁰ ⊆ NC¹: a problem outside a class is outside the smaller ones. The first inclusion is known to be strict
-(PARITY); for the others this is open. All statements are asymptotic: one net, or one size, for all lengths.
+(PARITY); for the others this is open. All statements are asymptotic in the length $n$ of words: the depth does not grow
+with it (but for log n layers); one net may serve all lengths, or there is one for each.
 """
 
 from __future__ import annotations
@@ -17,14 +18,14 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 Verdict = Literal["yes", "no", "no, if", "not known here"]
-Kind = Literal["unconditional", "conditional", "rate"]
+Kind = Literal["unconditional", "conditional", "rate"]  # a rate: the margin shrinks with n
 
 CHAIN = ("AC⁰", "ACC⁰", "TC⁰", "NC¹")  # each inside the next
 
 
 @dataclass(frozen=True)
 class Contained:
-    """A model is inside a class, by a claim (`row` is its id)."""
+    """A model is inside a class, by a claim (`claim_id` is its id)."""
 
     model: str
     inside: str

@@ -10,10 +10,10 @@ coordinate, for every position $p$ whose letter may change and every position $i
 - *changes* $\delta$: at the embedding, the width of the box at $p$ and 0 elsewhere. Affine maps turn $\delta$ into
   $\delta|W|$, ReLU units don't increase it. A score changes by at most $\varepsilon_{ij} = |\beta|(\delta q_i \cdot
   |k_j| + |q_i| \cdot \delta k_j)$. If scores change one after the other, the sum of $|\Delta w|$ is at most $2 \sum_j
-  \bar w_{ij} \min(\varepsilon_{ij}, 1)$; and as $\sum_j \Delta w_j = 0$, values count from the middle of their box
-  only, so $\delta a_i = \sum_j \bar w_{ij}\,\delta v_j + \rho_i \sum_j 2 \bar w_{ij} \min(\varepsilon_{ij}, 1)$, where
-  $\rho_i$ is half the width of the box of all values that $i$ can see. Nothing changes by more than the width of its
-  box.
+  \bar w_{ij} \min(\varepsilon_{ij}, 1)$; and as $\sum_j \Delta w_j = 0$, only the distance of values from the middle of
+  their box counts, so $\delta a_i = \sum_j \bar w_{ij}\,\delta v_j + \rho_i \sum_j 2 \bar w_{ij} \min(\varepsilon_{ij},
+  1)$, where $\rho_i$ is half the width of the box of all values that $i$ can see. Nothing changes by more than the
+  width of its box.
 
 The bound is a theorem in real arithmetic; it is computed in floating-point numbers, with relative errors near 1e-12.
 """
@@ -35,7 +35,7 @@ from vitrify.net.weights import Weights
 
 @dataclass(frozen=True)
 class Box:
-    """Range of each coordinate, and the largest effect of one letter on it: `moved` [letter, position, …]."""
+    """Range of each coordinate, and the largest effect of a letter on it: `moved` [its position, position, …]."""
 
     low: Floats
     high: Floats

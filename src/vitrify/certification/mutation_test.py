@@ -40,10 +40,10 @@ class MutationTest:
 
 
 def mutants(weights: Weights[A], count: int, seed: int) -> Iterator[Mutant[A]]:
-    """Yield random mutants: a non-zero row of an array zeroed, or a temperature halved below what its gap demands.
+    """Yield random mutants: a non-zero row of an array zeroed, or the β of a head halved to less than its gap demands.
 
-    Every non-zero row of every array, and every such temperature, is equally likely. A row is the last axis of an
-    array of two or three axes, and one entry of a vector. A net of zeros has no mutants.
+    Every non-zero row of every array, and every such inverse temperature, is equally likely. A row is the last axis of
+    an array of two or three axes, and one entry of a vector. A net of zeros has no mutants.
     """
     rng = np.random.default_rng(seed)
     targets: list[tuple[str, int]] = []

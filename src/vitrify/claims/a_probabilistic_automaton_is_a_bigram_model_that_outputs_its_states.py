@@ -5,9 +5,9 @@ with one head that attends to its own position only and one unit per pair (and o
 of a string, summed over all state sequences beside it, equals that of the automaton, in one step per letter.
 Why: Given the state, what comes next depends on nothing else. Erasing the states sums over all paths, which is the
 forward algorithm.
-Checked: Three random nondeterministic automata with (states, letters) = (2, 2), (3, 2), (4, 1), the three kinds of
-attention in turn: the net runs on every state path of every string to length 8; summed probabilities equal the forward
-algorithm within 1e-9, and impossible paths get no more than that. Sizes are compared with the formulas.
+Checked: Three random nondeterministic automata with (states, letters) = (2, 2), (3, 2), (4, 1), each with one of the
+three kinds of attention: the net runs on every state path of every string to length 8; summed probabilities equal the
+forward algorithm within 1e-9, and impossible paths get no more than that. Sizes are compared with the formulas.
 Not checked: Strings longer than 8 and larger automata; that no bigram model over letters alone would do; probabilistic
 Turing machines, of which the source speaks as well.
 Source: Nowak et al. 2024, arXiv 2406.14197 [A]; the weights are our own derivation.

@@ -3,7 +3,7 @@ r"""A recurrent net generates Dyck words of $k$ kinds to depth $D$ in $O(D \log 
 Statement: For every $k \ge 2$ and $D$, an Elman network with $(2D - 1)(\lceil\log_2 k\rceil + 1)$ ReLU units, and an
 LSTM with $D(\lceil\log_2 k\rceil + 1)$ cells read by $D\lceil\log_2 k\rceil + 2$ ReLU units, give the exact set of next
 brackets after every prefix of every word of Dyck$_{k,D}$, at every length. The published widths are $6D\lceil\log_2
-k\rceil - 2D$ and $3D\lceil\log_2 k\rceil - D$; these are no larger.
+k\rceil - 2D$ and $3D\lceil\log_2 k\rceil - D$; ours are no larger.
 Why: Opening brackets push, closing ones pop, and a stack of $D$ slots is a shift register in both directions. Each
 number of a slot is the sum of a unit for pushing and one for popping; the letter enables one of them. An LSTM leaves
 every slot in place, as its gates write only the next one.

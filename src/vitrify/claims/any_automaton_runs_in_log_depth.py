@@ -3,11 +3,11 @@ r"""Any finite automaton runs on $\lceil\log_2 T\rceil$ attention layers, which 
 Statement: For every automaton with $n = \lvert Q\rvert$ states and every length $T$ there is a transformer with
 $\lceil\log_2 T\rceil$ layers, width $O(n + \log T)$ and $O(n^2)$ units per layer that gives the state after every
 letter, exactly.
-Why: Letters are maps of the states and composition is associative: layer $l$ composes the maps of two neighbouring runs
-of $2^l$ letters.
+Why: Letters are maps of the states and composition is associative: layer $l = 0, 1, \dots$ composes the maps of two
+neighbouring runs of $2^l$ letters.
 Checked: Five automata ($S_5$ and $A_5$ on 5 points, a random one with 7 states, $(ab|ba)^*$, divisibility by 7) at $T =
-100$, the three kinds of attention in turn: all words to length 8 and every prefix of random words of length 100. Layers
-and width are compared with the formulas, units per layer with $2n^2 + 1$.
+100$, each with one of the three kinds of attention: all words to length 8 and every prefix of random words of length
+100. Layers and width are compared with the formulas, units per layer with $2n^2 + 1$.
 Not checked: $T > 100$ and larger automata; long words are sampled. The constants in the $O(\cdot)$ are ours; the
 paper's theorem was read in a secondary account.
 Source: Liu et al. 2023, arXiv 2210.10749, theorem 1 [S]; the weights are our own derivation.

@@ -1,15 +1,16 @@
 r"""Linear memories store about $d^2$ associations and MLPs of width $m$ about $md$, if the read-out is fitted.
 
 Statement: With random codes of $d$ numbers for inputs and outputs, a $d \times d$ matrix recalls $d^2/(12 \ln d)$
-associations with different outputs, and $m$ random ReLU units with a fitted read-out recall $0.12\,md$ (up to eight
-times $m$); at twice as many they fail. With two outputs a matrix stores no more than about $2d$.
+associations with different outputs, and $m$ random ReLU units with a read-out fitted by cross-entropy recall $0.12\,md$
+(up to eight times $m$). Units fail at twice as many, a matrix of Hebbian sums at $d^2/(4 \ln d)$. With two outputs a
+matrix stores no more than about $2d$.
 Why: $N$ other associations add noise of variance about $N/d^2$ to a score of 1, in $N$ comparisons; a read-out has $md$
 numbers to fit. Two outputs are separated by one hyperplane, and for $N > 2d$ random inputs that hardly ever exists
 (Cover).
 Checked: Five draws on every input: least squares at $d^2/(12 \ln d)$, $d = 128, 256$; Hebbian sums at $d^2/(16 \ln d)$,
 $d = 64, 128$; two outputs at $1.5\,d$; units at $0.12\,md$, $d = 16, 32, 64$, $m = 64, 128$. No draw of five is perfect
-at $d^2/(4 \ln d)$, with two outputs at $4d$, or at $0.24\,md$. Also measured: Hebbian sums at $d^2/(12 \ln d)$, what
-least squares and sums recall from the same units, and bits stored per parameter.
+with Hebbian sums at $d^2/(4 \ln d)$, $d = 128$, with two outputs at $4d$, or at $0.24\,md$. Also measured: Hebbian sums
+at $d^2/(12 \ln d)$, what least squares and sums recall from the same units, and bits stored per parameter.
 Not checked: The theorems, which are asymptotic up to logarithms and whose proofs were not read; constants are measured
 at these sizes. Read-outs by least squares and by Hebbian sums do not reach $0.12\,md$; the limit falls slowly with
 size, about like $N \ln N = 0.9\,md$.

@@ -5,9 +5,9 @@ heads, at most four units and width $3B + 6$, where $B = \max(2, \lceil\log_2(n 
 all gates in $A$ steps after the inputs.
 Why: Each step looks up two earlier values by the codes of their addresses, which its position holds, and combines them.
 Depth of the circuit becomes length of the chain of thought.
-Checked: Generated from the inputs alone, the three kinds of attention in turn: an 8-bit adder on 10,000 random inputs,
-a 4×4 multiplier on all 256, random circuits of 3, 5 and 7 inputs and 20, 60 and 100 gates on all inputs. Gates are
-compared with the circuit, outputs with arithmetic, steps and sizes with the formulas.
+Checked: Generated from the inputs alone, each with one of the three kinds of attention: an 8-bit adder on 10,000 random
+inputs, a 4×4 multiplier on all 256, random circuits of 3, 5 and 7 inputs and 20, 60 and 100 gates on all inputs. Gates
+are compared with the circuit, outputs with arithmetic, steps and sizes with the formulas.
 Not checked: Larger circuits, and the converse (what a constant-depth transformer with $T$ steps cannot do). The circuit
 is in the position table, so the network is non-uniform, as in the source; the uniform version with the circuit in the
 prompt is not built here.

@@ -5,8 +5,8 @@ transformer with two layers (two heads, then one), $8T + 1 + Q'G$ units and widt
 steps of the machine one symbol at a time until it halts, on every input and for as many steps as fit into $T$ symbols.
 Why: The cell of the head is the sum of the moves so far; its symbol is what was last written there, input letters
 counting as written before the first step. One layer sums, one looks up, a table gives the next step.
-Checked: Generated step by step from the input alone, the three kinds of attention in turn: binary increment and
-palindromes on all inputs to length 6, the four-state busy beaver (107 steps from an empty tape), and five random
+Checked: Generated step by step from the input alone, each with one of the three kinds of attention: binary increment
+and palindromes on all inputs to length 6, the four-state busy beaver (107 steps from an empty tape), and five random
 machines of 2 to 6 states and 2 to 4 symbols for up to 200 steps. Sizes are compared with the formulas.
 Not checked: More steps than $T$: the position table grows with $T$, so this is one network per $T$. The papers have one
 network for all lengths (layer norm, no positions) and also bound the power from above; neither is checked.

@@ -5,8 +5,8 @@ of letters does not matter) and every length $T$ there is a transformer with one
 its state after every letter. Where the letters form a group, one MLP is enough.
 Why: The state depends only on how often each letter occurred. A head with a sink counts exactly, and an MLP looks the
 counts up.
-Checked: Seven automata (counters modulo 2, 3 and 6, two products, even length, at least two a) at $T = 60$, under
-softmax and sparsemax in turn: all words to length 6, words of one and two letters at full length, every prefix of
+Checked: Seven automata (counters modulo 2, 3 and 6, two products, even length, at least two a) at $T = 60$, each with
+softmax or sparsemax: all words to length 6, words of one and two letters at full length, every prefix of
 random words of length 60. Layers, heads and units are compared with the formulas.
 Not checked: Words longer than 60: units grow linearly with $T$. Hard attention. The paper's statement is for modular
 counters.

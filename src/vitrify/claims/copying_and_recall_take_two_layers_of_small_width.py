@@ -8,11 +8,11 @@ Why: In a text without repeats the last $n$ symbols determine the position to co
 of its value. Points on a circle are distinct for any number of symbols.
 Checked: (a) All texts of 2 symbols without a repeated run of 3 to length 6; 100 random texts with $L = 100$, $D = 26$,
 $n = 4$. Of 20,000 random texts the share with a repeat is at most $L^2 D^{-n}$; of 100 without a repeat none is copied
-wrongly. (b) All short words of 3 pairs; 200 random words of 64 pairs of 256 keys and 256 values. Sizes are compared.
-The three kinds of attention are used, not all for each task.
+wrongly. (b) All prefixes, to length 7 (4 where a pair is one symbol), of words of 3 pairs; 200 random words of 64 pairs
+of 256 keys and 256 values. Sizes are compared. The three kinds of attention are used, not all for each task.
 Not checked: All texts and words at the large sizes, larger vocabularies, and the comparison with recurrent models (see
-`state_bits_bound_recall_and_copying`). The source's network is of width $O(\log)$ per symbol code; ours uses precision
-instead.
+`state_bits_bound_recall_and_copying`). The source's network spends $O(\log D)$ dimensions on a symbol; ours has two,
+and needs more precision.
 Source: Jelassi et al. 2024, arXiv 2402.01032 [S]; Arora et al. 2023, arXiv 2312.04927 [S]; the weights are our own
 derivation.
 Saboteur: Runs are compared without their oldest symbol; keys without one of their two dimensions.

@@ -3,11 +3,12 @@ r"""A corridor with walls runs on two attention layers, however many cells it ha
 Statement: For every gridworld of $S$ cells in a line (each letter moves one cell up or down and stops at the walls, or
 stays) and every length $T$ there is a transformer with two layers, $2S - 1$ heads and $4T + 2S$ units that gives the
 cell after every letter, exactly.
-Why: The cell follows from when the sum of moves, taken as if there were no walls, last spanned the width of the
-corridor. One head computes the sum; heads of the second layer find its last occurrence at every distance.
-Checked: Corridors of 2, 3, 5 and 7 cells at $T = 100$, with softmax, sparsemax and hard attention in turn: all words to
-length 8, words that repeat, alternate and wander, and every prefix of random walks of length 100. Layers, heads and
-units are compared with the formulas.
+Why: Going back from now, the running sums of moves (walls ignored) fill a growing interval. When it has $S$ values,
+these are the $S$ cells, and so the present sum gives the cell. One head computes the sum; heads of the second layer
+find when it last had each other value at most $S - 1$ away.
+Checked: Corridors of 2, 3, 5 and 7 cells at $T = 100$, each with one of softmax, sparsemax and hard attention: all
+words to length 8, words that repeat, alternate and wander, and every prefix of random walks of length 100. Layers,
+heads and units are compared with the formulas.
 Not checked: Words longer than 100, more than 7 cells, and gridworlds of more than one dimension. The paper's network
 and its width bound were not read in the original; the rule used here is ours, and units grow with $T$.
 Source: Liu et al. 2023, arXiv 2210.10749, theorem 3 [S]; the rule and the weights are our own derivation.

@@ -5,7 +5,7 @@ attention layer, Dyck-1 and SHUFFLE-DYCK-$k$ on two, with one head per count. At
 tokens the same weight.
 Why: A head that gives weight $1/(N+1)$ to every token, and the remainder to BOS, counts. Units compare counts, which
 differ by at least one. Whether a height was ever below zero is one more count.
-Checked: Seven languages at $N = 60$, softmax and sparsemax in turn: all words to length 8 (6 over four letters and
+Checked: Seven languages at $N = 60$, each with softmax or sparsemax: all words to length 8 (6 over four letters and
 more), words $x^n y^n$ and of one letter, every prefix of random words of length 60, against running sums. Attention
 layers and heads are compared with the formulas. On one random word of length 60, two tokens that a head sees differ in
 weight by at most 1e-12.

@@ -2,21 +2,21 @@ r"""Differences between architectures in learning and length generalisation foll
 
 Statement: Networks of about the same width, trained on the same sequences with the best of a few learning rates, differ
 as published. Parity at twice the trained length: LSTMs, linear RNNs with eigenvalues in $[-1, 1]$ and DeltaProduct are
-right; linear RNNs with eigenvalues in $[0, 1]$ and transformers are not. Permutations of five points: DeltaProduct
-(products of Householder reflections) follows them; diagonal linear RNNs and transformers do not. Associative recall:
-attention, alone or behind a recurrence, beats every recurrence. Copying: attention beats LSTMs and diagonal linear
-RNNs.
-Why: Each cell names a claim id of the atlas about what weights can do: one reflection per swap, and no parity with
-positive eigenvalues (R24); changing one of $n$ letters moves softmax attention by $O(1/n)$ (B7); permutations of five
-points need more than constant depth unless TC0 = NC1 (B8); a lookup takes one head (R23), but a state must hold all
-pairs (B5; the states here are large enough, so what lags is learning). That weights exist does not imply that training
-finds them.
-Not checked: The authors' much larger sizes, up to $10^6$ steps and tests at up to twelve times the length. That what an
-architecture has not learned at the trained length is a matter of generalization: transformers and linear RNNs with
-eigenvalues in $[0, 1]$ did not fit parity and permutations, so a difference to them is one of learning. Recall and
-copying are judged at the trained size; copying at twice that size came out the other way round in an earlier run (0.40
-for transformers, 0.51 to 0.55 for LSTMs and diagonal RNNs), without fitted RNNs. Cells that disagree with their theorem
-are marked in the figure. Sizes in parameters differ between architectures.
+right, and ahead of linear RNNs with eigenvalues in $[0, 1]$ and of transformers. Permutations of five points, at twice
+the trained length: DeltaProduct (products of Householder reflections) is right, and ahead of diagonal linear RNNs and
+of transformers. Associative recall: attention, alone or behind a recurrence, beats every recurrence. Copying: attention
+beats LSTMs and diagonal linear RNNs.
+Why: Entries of the table cite the claim that says whether suitable weights exist: one reflection per swap, and no
+parity with positive eigenvalues (R24); changing one of $n$ letters moves softmax attention by $O(1/n)$ (B7);
+permutations of five points need more than constant depth unless TC0 = NC1 (B8); a lookup takes one head (R23), but a
+state must hold all pairs (B5; the states here are large enough, so what lags is learning). That weights exist does not
+imply that training finds them.
+Not checked: The authors' much larger sizes, up to $10^6$ steps and tests at up to 12.5 times the length. Whether errors
+at longer lengths are failures of generalization: transformers and linear RNNs with eigenvalues in $[0, 1]$ did not fit
+parity and permutations, so a difference to them is one of learning. Recall and copying are judged at the trained size;
+copying at twice that size came out the other way round in an earlier run (0.40 for transformers, 0.51 to 0.55 for LSTMs
+and diagonal RNNs), without fitted RNNs. Cells that disagree with their theorem are marked in the figure. Sizes in
+parameters differ between architectures.
 Source: Delétang et al. 2022, arXiv 2207.02098 [S]; Arora et al. 2023, arXiv 2312.04927 [S]; Grazzi et al. 2024, arXiv
 2411.12537 [S]; Jelassi et al. 2024, arXiv 2402.01032 [S]; Merrill et al. 2024, arXiv 2404.08819 [S]. All sizes are
 ours.

@@ -1,4 +1,4 @@
-r"""A linear head that learns facts first has a plateau where it predicts $p(a \mid r)$ from the relation alone.
+r"""A linear head that learns facts goes through a plateau on which it predicts $p(a \mid r)$ from the relation alone.
 
 Statement: Facts map a subject $s$ and a relation $r$ to one of $D$ answers of that relation, with many subjects and $R$
 few relations. A linear attention head over one-hot tokens, with scores $w(z)$ and output weights $W(z, a)$, learns them

@@ -1,12 +1,12 @@
 r"""Gradient descent makes the first attention layer the causal graph, and the network generalises to other kernels.
 
 Statement: Each token $s_i$ is drawn given its parent token in a fixed graph, $s_i \sim \pi(\cdot \mid s_{pa(i)})$, by a
-kernel $\pi$ that is drawn anew for each sequence. The $\chi^2$ mutual information of $s_i$ and $s_j$ is largest at
-$j = pa(i)$. (1) The first gradient step on the scores $A^1_{ij}$ of the first attention layer is largest at $j =
-pa(i)$. (2) It follows its first-order formula more closely than the information (our finding). (3) After training on
+kernel $\pi$ that is drawn anew for each sequence. The $\chi^2$ mutual information of $s_i$ and $s_j$ is largest at $j =
+pa(i)$. (1) The first gradient step on the scores $A^1_{ij}$ of the first attention layer is largest at $j = pa(i)$. (2)
+This gradient follows its first-order formula more closely than the information (our finding). (3) After training on
 random trees and on chains, nearly every position that has a parent attends to it most. (4) On kernels from other
-distributions the error falls with the length, and (5) on flatter kernels than in training it is at most about that of
-counting along the true graph.
+distributions the error (the largest difference of a probability, averaged over sequences) falls with the length, and
+(5) on flatter kernels than in training it is at most about that of counting along the true graph.
 Why: The information is largest at the parent by the data processing inequality: all paths to a position lead through
 its parent. To first order in the second attention matrix $A^2$, and up to a factor of the softmax, the gradient is
 $\mathrm{E}_\pi \sum_{ab} \pi(b \mid a) P(s_j = a, s_i = b)/\mu(b) - 1$ with $\mu$ stationary. At the parent this equals
@@ -14,7 +14,7 @@ the $\chi^2$ information. Once scores are large, the second layer averages over 
 it counts, for any kernel, with the smoothing that was best in training.
 Not checked: The rate $T^{-c\gamma}$, as $c$ is unknown. The authors train one layer after the other, here all
 parameters are trained at once. Roots are uniform here, not stationary. Several parents are not included. On sharper
-kernels plain counts are better by a factor.
+kernels counting has the smaller error.
 Source: Nichani, Damian and Lee 2024, arXiv 2402.14735 [S]; in the spirit of their experiments.
 """
 

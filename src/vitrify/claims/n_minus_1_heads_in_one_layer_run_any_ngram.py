@@ -6,7 +6,7 @@ Why: Head $i$ copies the symbol $i$ positions back into a slot. The MLP has one 
 slots hold that context. The unembedding adds up what each suffix of the history contributes to the log-probability.
 Checked: Random models with $(\lvert\Sigma\rvert, n)$ = (2, 2), (3, 3) and (4, 4), each under softmax, sparsemax and
 hard attention. Next-symbol probabilities are compared at every prefix of all strings to length 8 and of random strings
-of length 24. Heads, layers, table units and output weights are compared with the formulas.
+of length 24. Heads, layers, units (one per listed context) and output weights are compared with the formulas.
 Not checked: Strings longer than the maximum length 24 for which the nets are built, larger alphabets, and the paper's
 own weights: the position code and the table here are ours. The paper's theorems are for hard (3.1) and sparse (4.1)
 attention in real arithmetic; softmax is not in the paper and agrees here within 1e-9.

@@ -2,8 +2,8 @@ r"""One layer of attention errs on $f(g(x))$ with probability at least $R/(3n\lo
 
 Statement: Let $f, g$ be uniformly random functions on $n$ values and $x$ a random value. A layer with $H$ heads, $d$
 dimensions and $p$-bit numbers has $B = H(d+1)p$ bits in its partial sums over the entries of $f$. If $R = n\log_2 n - B
-> 0$, it errs on $f(g(x))$ with probability at least $R/(3n\log_2 n)$. Two parties, who know $f$ or $g$ and $x$, run a
-step of a chain of thought by exchanging $H(d+1)(p + \lceil\log_2 n\rceil) + \lceil\log_2 n\rceil$ bits.
+> 0$, it errs on $f(g(x))$ with probability at least $R/(3n\log_2 n)$. Two parties, one knowing $f$, the other $g$, both
+$x$, run a step of a chain of thought by exchanging $H(d+1)(p + \lceil\log_2 n\rceil) + \lceil\log_2 n\rceil$ bits.
 Why: Whoever knows $f$ but not $g$ must send enough about all of $f$ at once. The $R$ missing bits are spread over its
 entries.
 Checked: Errors are compared with the bound and with Fano's. Layers (random, quantized from a random transformer, or
@@ -11,7 +11,7 @@ written by hand to store what fits) are run on all $f, g, x$ at $n = 4$, or on 1
 best decoder of their sums is computed at $n = 4, 5$; the best of all messages about $f$ at $n = 2$, the best found by
 hill climbing at $n = 3$, and a list of as many entries as fit at $n = 4, 16, 64$. At $n = 64$, $H = 1$, $d = 14$, $p =
 16$ the bound is 12.5 %; a built two-layer net no wider than 14 makes no error on 200 random inputs. A chain of thought
-of 6 steps at $n = 8$ is run by two parties and by one, and its bits are counted.
+of 6 steps at $n = 8$ is run by two parties and, for comparison, by one that knows all, and its bits are counted.
 Not checked: The theorem is about all layers; these are examples. The lower bound $\Omega(\sqrt{n/(Hdp)})$ on steps with
 a chain of thought is a rate with an unknown constant and is not tested. The 12.5 % are for sums of exactly $p$ bits;
 our layers add exactly, which costs $\lceil\log_2 n\rceil$ bits more per number. Their errors are compared with both

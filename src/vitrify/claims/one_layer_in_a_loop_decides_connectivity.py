@@ -1,13 +1,15 @@
 r"""An attention layer run at most $\lceil\log_2 n\rceil$ times with the same weights decides which nodes are connected.
 
 Statement: For every $n$ there is one transformer layer with one head, $4n$ units and width $3n$ which, applied
-$\lceil\log_2(n-1)\rceil$ times (at least once) to the rows of the adjacency matrix of any undirected graph with $n$
-nodes, ones on the diagonal, gives for every node exactly the set of nodes connected with it.
-Why: A node that averages the rows of all nodes it has reached so far finds those within twice as many edges. An average
-of zeros and ones is 0 or at least $1/n$, so a threshold makes it a set again; it also removes the leak of softmax.
+$\lceil\log_2(n-1)\rceil$ times (at least once, and at most $\lceil\log_2 n\rceil$ times) to the rows of the adjacency
+matrix of any undirected graph with $n$ nodes, ones on the diagonal, gives for every node exactly the set of nodes
+connected with it.
+Why: A node that averages the rows of all nodes it has reached so far doubles the distance it reaches. An average of
+zeros and ones is 0 or at least $1/n$, so a threshold makes it a set again; it also removes the leak of softmax.
 Checked: All graphs of 4 and 5 nodes; paths, rings and paths without one edge in random order, and random graphs of all
 densities, of 17, 33 and 64 nodes, against a graph search. Each number of nodes has one kind of attention: softmax,
-sparsemax or hard. One stored block, rounds, heads, units and width are compared with the formulas.
+sparsemax or hard. One stored block, at most $\lceil\log_2 n\rceil$ rounds, heads, units and width are compared with the
+formulas.
 Not checked: Graphs of more than 64 nodes, and that depth $\Omega(\log n)$ is needed. This is not the uniform
 construction of the papers: there the width is $O(\log n)$ and padding tokens do the work, here the width grows with
 $n$.

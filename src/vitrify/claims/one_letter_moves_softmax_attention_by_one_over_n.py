@@ -7,10 +7,10 @@ Why: With scores bounded by $B$ each of $n$ keys has weight at most $e^{2B}/n$. 
 $O(1)$ and all others by $O(1/n)$, layer after layer.
 Checked: The bound is computed for given weights by intervals for all activations, for two random two-layer nets and
 the two-layer PARITY net. At $n$ = 8, 32, 64, 128 it is at least the largest move measured on 10 random words, with the
-letter at five positions. From 64 to 128 letters it falls like $n^{-1}$ within 0.1 in the exponent. The margin of the
+letter at five positions. From 64 to 128 letters it falls like $n^{-a}$ with $a$ within 0.1 of 1. The margin of the
 PARITY net is below it.
 Not checked: The asymptotic statement for all $n$ and all networks; the proof is cited. The bound assumes bounded
-scores: attention whose temperature grows with $n$ escapes it. The constant is exponential in the scores.
+scores: attention whose inverse temperature grows with $n$ escapes it. The constant is exponential in the scores.
 Source: Hahn 2020, arXiv 1906.06755 [S]; the calculation, with masks, windows and one bound per coordinate, is our own.
 Saboteur: The bound is computed for a net whose head outputs are divided by 1000.
 """

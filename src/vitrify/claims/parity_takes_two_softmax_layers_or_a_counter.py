@@ -2,16 +2,17 @@ r"""PARITY runs on two softmax layers with margin $\Theta(n^{-2})$, or on one la
 
 Statement: (a) There is one network with two softmax layers, three heads and three units, in which only the position
 table depends on $n$, that decides whether a word of $n$ letters has an odd number of ones, with margin $2\tanh(c)/N^2$
-for even $N = n + 1$ (times $(1 \pm 1/N)/(1 - \tanh^2(c)/N^2)$ for odd $N$). (b) For every $T$ one layer with one head
-and $2T$ units decides it on all words to length $T$ with margin 1.
+for even $N = n + 1$ (times $(1 \pm 1/N)/(1 - \tanh^2(c)/N^2)$ for odd $N$), where $\pm c$ are the scores by which the
+two heads of the second layer prefer odd and even positions. (b) For every $T$ one layer with one head and $2T$ units
+decides it on all words to length $T$ with margin 1.
 Why: (a) A uniform layer computes $k/N$, three units mark position $k$ with $1/N$, and two heads that prefer odd and
 even positions average the mark. (b) A head with a sink counts exactly and units look the parity up. Neither contradicts
 that one layer of fixed size and weights cannot do PARITY at all lengths: (a) has two layers and a vanishing margin, (b)
 has units and weights that grow with $T$.
-Checked: (a) All words to $n = 9$ and one random word of each parity at $n = 50, 101, 1000, 10^4$, with $c = 1$: the
-sign, and the margin against the law within 2 %; all arrays but the position table equal those for $n = 1$. (b) $T =
-100$: every prefix of the 101 words $1^k 0^{100-k}$: the least margin is 1; units and largest weight equal $2T$ and $2T
-- \tfrac12$.
+Checked: (a) All words to $n = 9$ and one random word of each parity, about half of it ones, at $n = 50, 101, 1000,
+10^4$, with $c = 1$: the sign, and the margin against the law within 2 %; all arrays but the position table equal those
+for $n = 1$. (b) $T = 100$: every prefix of the 101 words $1^k 0^{100-k}$: the least margin is 1; units and largest
+weight equal $2T$ and $2T - \tfrac12$.
 Not checked: (a) for all $n$, and all words for $n > 9$. (b) on words in which ones do not come first (the state depends
 on their number only). The variant with layer norm and a constant margin, which the source also gives.
 Source: Chiang & Cholak 2022, arXiv 2202.12172 [T] for (a); modular counters of Liu et al. 2023, arXiv 2210.10749 [S]

@@ -1,14 +1,15 @@
 r"""RASP programs of selections and aggregations compile to exact transformers, one head for each `select`.
 
 Statement: For every program of element-wise functions with finitely many values, selections, aggregates, means and
-selector widths, and every length $N$, there is a transformer that computes all its values without error on words to
-length $N$, with at most one head for each part of the program that reads other positions.
+selector widths, and every length $N$, there is a transformer that computes its result at every position without error
+on words to length $N$, with at most one head for each part of the program that reads other positions.
 Why: A conjunction of tests is a sum of scores; BOS, half a unit below the full sum, is read where no position passes.
 The width $n$ of a selection is recovered from the weight $1/(1+n)$ of BOS when it joins the selected positions. A
 number is one dimension, and ramps between neighbouring values turn it into an exact code where a test needs one.
 Checked: Eight library programs (reverse, histogram, running count, sort, most frequent, induction, balanced brackets,
-share of a symbol) at $N = 12$, with softmax and hard attention: every value on all words over 3 symbols (2 brackets) to
-length 6 and on random words of length 12, against the interpreter. The number of heads equals the number of selections.
+share of a symbol) at $N = 12$, with softmax and hard attention: the result at every position of all words over 3
+symbols (2 brackets) to length 6 and on random words of length 12, against the interpreter. The number of heads equals
+the number of selections.
 Not checked: Longer words and other programs. RASP in the source allows arbitrary element-wise functions without a size;
 here their values must be finitely many. Tracr's own compiler is not run.
 Source: Weiss, Goldberg & Yahav 2021, arXiv 2106.06981 [A]: the language; Lindner et al. 2023, arXiv 2301.05062 [A]: the

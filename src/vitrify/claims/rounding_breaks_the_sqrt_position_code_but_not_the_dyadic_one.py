@@ -1,4 +1,4 @@
-r"""Float32 breaks the square-root position code near $T = 100$; the dyadic code still works at 4,096.
+r"""Float32 breaks the square-root position code within a factor of 2 of $T = 81$; the dyadic code still works at 4,096.
 
 Statement: A head separates positions in arithmetic of unit roundoff $u$ as long as $\kappa u < 1/4$, where $\kappa$ is
 its largest score divided by its gap. The code $(\sqrt{1/t}, \sqrt{1-1/t})$ has $\kappa = 8T^3$, so float32 ends it near
@@ -7,7 +7,8 @@ T\rceil$.
 Why: Rounding moves a score by some $u$ times its size, and a key that wins by less than that may lose.
 Checked: Margins of built 3-gram nets are proved for all words with every number in the format: square-root code in
 float64 at $T = 10^4$, in float32 at 32 but not at 128; dyadic code in float32 at 4,096. Runs in float32 with the
-square-root code go wrong from some $T$ on, within a factor of 2 of 81; the largest proved $T$ is below that.
+square-root code go wrong from some $T$ on, within a factor of 2 of 81; the largest proved $T$ is below the first $T$
+that goes wrong.
 Not checked: The end in float64 near $6.6 \cdot 10^4$ (too long to run) and other formats. Wrong runs are searched by
 bisection on four random words per length.
 Source: The code is that of Svete & Cotterell 2024, arXiv 2404.14994 [T]; gap, $\kappa$ and bound are our own.

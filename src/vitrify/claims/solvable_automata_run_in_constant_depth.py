@@ -6,9 +6,9 @@ number that does not depend on $T$, that gives the state after every letter. $S_
 Why: Each level of the cascade only permutes or resets its coordinate. The last reset is found by a look-up;
 permutations of a solvable group are exact counts, one abelian factor after the other.
 Checked: Seven automata ($S_3$, $S_4$, a corridor, a regular expression, divisibility by 12, a random one, a product) at
-$T = 120$, the three kinds of attention in turn: all words to length 6, words that repeat, alternate and wander, every
-prefix of random words of length 120. Attention layers and heads are compared with the formula, also at $T = 24$. The
-builder refuses $S_5$, which is built in log depth and checked too.
+$T = 120$, each with one of the three kinds of attention: all words to length 6, words that repeat, alternate and
+wander, every prefix of random words of length 120. Attention layers and heads are compared with the formula, also at $T
+= 24$. The builder refuses $S_5$, which is built in log depth and checked too.
 Not checked: $T > 120$; units and the largest weight grow with $T$. That no constant-depth network computes $S_5$ is
 conditional (TC⁰ ≠ NC¹); the refusal here only says that this construction does not apply.
 Source: Liu et al. 2023, arXiv 2210.10749, theorem 2 [S]; Krohn & Rhodes 1965 [S]; the weights are our own derivation.

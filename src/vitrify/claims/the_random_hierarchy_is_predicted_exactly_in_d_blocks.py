@@ -6,9 +6,9 @@ probabilities after every prefix of a sentence.
 Why: No right side is shared, so a complete node has one label and its states need no threshold. All rules of a level
 have the same probability, so the probability of a word is proportional to the number of continuations, which a gate can
 pass and add up level by level.
-Checked: Six models with up to 8 symbols, 4 rules per symbol and 3 levels, the three kinds of attention in turn: every
-prefix of every sentence, against inside and forward weights in exact fractions, within 1e-12. Blocks, heads and units
-are compared with the formulas.
+Checked: Six models with up to 8 symbols, 4 rules per symbol and 3 levels, each with one of the three kinds of
+attention: every prefix of every sentence, against inside and forward weights in exact fractions, within 1e-12. Blocks,
+heads and units are compared with the formulas.
 Not checked: Larger models, such as those in the experiments of the source ($v = 16$ and more). Learning is not part of
 this claim.
 Source: Cagnetta et al. 2024, arXiv 2307.02129 [S] for the model; Nandakumar et al. 2026, arXiv 2606.17522 [A] for

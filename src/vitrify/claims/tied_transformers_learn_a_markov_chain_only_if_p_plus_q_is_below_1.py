@@ -3,14 +3,14 @@ r"""From small weights, a tied one-layer transformer learns the binary chain's t
 Statement: A Markov chain of bits has $P(1 \mid 0) = p$ and $P(0 \mid 1) = q$. After 400 AdamW steps from small Gaussian
 weights, one-layer transformers with tied embedding and readout have the loss $H(\pi)$ of a single bit if $p + q > 1$,
 and are near the entropy rate if $p + q < 1$. Without tying they are near the entropy rate on both sides. If they start
-near a low-rank point with $w < -1/\sqrt 2$, tied networks with $p + q > 1$ come near it too where $p < q$, but often
-not where $p > q$ (our finding).
+near a low-rank point (the embedding is $e$ times a unit vector, the units add $2w|w|$ times what they read) with $w <
+-1/\sqrt 2$, tied networks with $p + q > 1$ come near it too where $p < q$, but often not where $p > q$ (our finding).
 Why: With tied weights, ignoring the input is a local minimum if $p + q > 1$ and a saddle if $p + q < 1$. Gradient flow
 from $w < -1/\sqrt 2$ moves away from it. The embedding is $e$ times the bit, so that exchanging the two symbols, and
 with them $p$ and $q$, is no symmetry of the start.
 Not checked: The authors' sizes (see the scale), LayerNorms and depths 2 to 6. Longer training can escape: after 600
-steps 1 of 24 tied networks with $p + q > 1$ had left $H(\pi)$, at $(0.9, 0.9)$. A code that treats both symbols alike.
-Other starts near a low-rank point than $e = 1/2$, $w = -1$; the authors' differ in size.
+steps 1 of 24 tied networks with $p + q > 1$ had left $H(\pi)$, at $(0.9, 0.9)$. An embedding that treats both symbols
+alike. Other starts near a low-rank point than $e = 1/2$, $w = -1$; the authors' differ in size.
 Source: Makkuva et al. 2024, arXiv 2402.04161 and arXiv 2406.03072 [S]; optimiser and model from their public code.
 """
 

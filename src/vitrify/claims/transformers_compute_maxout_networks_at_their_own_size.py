@@ -3,14 +3,15 @@ r"""A transformer computes any maxout network, with a head per unit, a block per
 Statement: For every maxout network with $L$ layers of $n$ units of rank $k$ there is a transformer with $L+1$ blocks,
 $n$ heads and $nk + 2n$ hidden units per block and $2n+k$ dimensions on $k$ positions that computes it: up to rounding
 under hard attention, and under softmax with inverse temperature $\beta$ within $\frac{1}{\beta}
-W\!\big(\frac{k-1}{e}\big) \sum_l \prod_{l'>l} \Lambda_{l'}$, where $\Lambda = \max_{ij} |w_{ij}|_1$ and $W$ is
-Lambert's function. The bound is attained.
+W\!\big(\frac{k-1}{e}\big) \sum_l \prod_{l'>l} \Lambda_{l'}$, where $\Lambda_l = \max_{ij} |w_{ij}|_1$ in layer $l$ and
+$W$ is Lambert's function. The bound is attained where all losing pieces have the worst gap. Under sparsemax
+$\frac{k-1}{4k}$ takes the place of $W\!\big(\frac{k-1}{e}\big)$.
 Why: Position $j$ computes piece $j$ of every unit; a head whose score is that value attends to the largest. Softmax
 errs most when all other values are $1 + W((k-1)/e)$ behind, in units of $1/\beta$; later layers scale it.
 Checked: Seven networks (random maxout up to width 16, rank 4 and depth 4, ReLU networks, piecewise linear functions),
 hard and softmax or sparsemax: random points, corners, breakpoints and points where each piece wins by most; sizes. On
 networks with all pieces at the worst gap (rank 2, 3, 5): the error is at least 99.9 % of the bound and not above it at
-five temperatures, falling like $1/\beta$.
+five $\beta$, falling like $1/\beta$.
 Not checked: All inputs: points are sampled. The source's own construction and constants; that the sizes are comparable
 is its statement, the formulas are ours.
 Source: Gu, Yang & Zhou 2026, arXiv 2603.03084 [A]; the construction, its sizes and the constant of the bound are our
@@ -28,7 +29,7 @@ from vitrify.certification.checking import certify
 from vitrify.claims._nets import Domain, Evidence, Method, Quantity, built, divided, edited, sized
 from vitrify.claims.catalogue import Claim, Subject, Subjects
 from vitrify.constructions.catalogue import Attention
-from vitrify.constructions.maxout import count_positions, maxout, temperature
+from vitrify.constructions.maxout import count_positions, inverse_temperature, maxout
 from vitrify.kit import assemble
 from vitrify.kit.heads.maximum import shortfall
 from vitrify.net.inference import outputs
@@ -58,7 +59,7 @@ def subjects() -> Subjects:
     for rank, depth in ((2, 1), (3, 2), (5, 3)):
         nets = {}
         for tolerance in TOLERANCES:
-            beta = temperature(level_pieces(rank, depth, 1.0), "softmax", tolerance)
+            beta = inverse_temperature(level_pieces(rank, depth, 1.0), "softmax", tolerance)
             spec = level_pieces(rank, depth, (1 + shortfall("softmax", rank - 1, 0)) / beta)
             nets[tolerance] = spec, assemble(maxout(spec, tolerance=tolerance))
         yield Subject(f"worst case, rank {rank}, depth {depth}", data={"nets": nets})
@@ -92,12 +93,12 @@ def _worst_case(subject: Subject) -> Evidence:
         cases += len(x)
     shares = [error / bound for error, bound in zip(errors, bounds, strict=True)]
     slope = float(np.polyfit(np.log(betas), np.log(errors), 1)[0])
-    points = Domain("points at each temperature", Method.SAMPLED, cases, settings={"temperatures": betas})
+    points = Domain("points at each β", Method.SAMPLED, cases, settings={"β": betas})
     return Evidence("holds", cases, (points,)).adding(
         Quantity("errors", errors),
         Quantity("least share of the bound that is reached", min(shares), REACHED, ">="),
         Quantity("largest share of the bound", max(shares), 1 + 1e-6, "<="),
-        Quantity("slope of log error in log temperature", slope),
+        Quantity("slope of log error in log β", slope),
         Quantity("distance of that slope from -1", abs(slope + 1), 1e-3, "<="),
     )
 
@@ -105,8 +106,8 @@ def _worst_case(subject: Subject) -> Evidence:
 def sabotage(subject: Subject) -> Subject:
     if subject.spec is None:
         nets = subject.data["nets"].items()
-        hotter = {tolerance: (spec, divided(weights, ".beta", 2)) for tolerance, (spec, weights) in nets}
-        return replace(subject, data={"nets": hotter})
+        softer = {tolerance: (spec, divided(weights, ".beta", 2)) for tolerance, (spec, weights) in nets}
+        return replace(subject, data={"nets": softer})
     layer = subject.spec.layers[0]
     x = np.random.default_rng(0).uniform(-subject.spec.radius, subject.spec.radius, size=(1000, subject.spec.inputs))
     scores = np.einsum("bi,uki->buk", x, layer.weights) + layer.biases

@@ -7,8 +7,8 @@ layer norm, (c) one with two layers of one head and an MLP.
 Why: A head that gives equal weight to all positions whose $k$ previous symbols match counts and divides at once. The
 previous symbols come from $k$ heads in (a), else as one weighted mean. In (c) ReLU units read them as its digits. In
 (b) norms make the means of two positions unit vectors, and these are compared.
-Checked: $(k, S, T)$ = (1, 3, 40), (2, 3, 60), (3, 2, 60), (5, 2, 40), each of the three constructions, under softmax or
-sparsemax in turn, (a) also under hard attention for $k = 2$: all words up to length 8 (7 over three symbols), words
+Checked: $(k, S, T)$ = (1, 3, 40), (2, 3, 60), (3, 2, 60), (5, 2, 40), each of the three constructions, each net with
+softmax or sparsemax, (a) also under hard attention for $k = 2$: all words up to length 8 (7 over three symbols), words
 over few of the symbols, every prefix of random words of length $T$, against counts by definition, within the error that
 the net declares (for (b) it grows like $4^k$). Layers, heads, width and units are compared with the formulas.
 Not checked: Larger $k$, $S$ and $T$, and that one layer does not suffice. The papers' estimators are smoothed, or

@@ -9,9 +9,10 @@ attention is trained where writes are about ten instructions apart, which does n
 writes, or one distant write against hundreds of ignored bits.
 Not checked: Other codes of positions, dropout and sharper attention; with rotary positions 4 of 5 transformers were
 wrong on at most 0.25 % of the dense reads. Checkpoints before the last: the error rate of a seed on a tail wanders
-between them. Only one tail is judged, the other is reported. Quick scale judges the dense one, as 64 tokens are too few
-for the sparse one, and takes an error rate of 0.05 for fitted. In an earlier run of 4 layers of width 256, 5 of 10
-transformers had fitted, too few to judge.
+between them. Only one tail is judged, the other is reported: the sparse one at large scale; the dense one at quick
+scale, where 64 tokens are too few for the sparse one and an error rate of 0.05 counts as fitted. Linear recurrences are
+trained and reported, and not judged. In an earlier run of 4 layers of width 256, 5 of 10 transformers had fitted, too
+few to judge.
 Source: B. Liu, Ash, Goel, Krishnamurthy and C. Zhang 2023, arXiv 2306.00946 [A], settings [S].
 """
 

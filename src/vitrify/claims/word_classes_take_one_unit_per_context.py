@@ -7,10 +7,11 @@ returns a superset. No size depends on the number of words in a class.
 Why: Every context that matches a window is realised by a sentence with these words, so the answer is the union of the
 true sets over all prefixes with that window; from $n^*$ on these are equal. Words in the same classes have the same
 embedding.
-Checked: Every prefix of every sentence of small languages, at every window from 2 to $n^* + 1$, under softmax,
-sparsemax and hard attention in turn. For classes of 1,000 words: sentences in which every word occurs wherever it may,
-and 200 random ones; sizes must equal those for classes of 2 words. The rank of the embedding equals that of the
-word-by-class matrix plus one, and logits are bit-identical when words are replaced by others in the same classes.
+Checked: Every prefix of every sentence of small languages, at every window from 2 to $n^* + 1$, each language and
+window with one of softmax, sparsemax and hard attention. For classes of 1,000 words: sentences in which every word
+occurs wherever it may, and 200 random ones; sizes must equal those for classes of 2 words. The rank of the embedding
+equals that of the word-by-class matrix plus one, and logits are bit-identical when words are replaced by others in the
+same classes.
 Not checked: Prefixes of all sentences for the large language (sampled), and languages beyond one hand-written and six
 random ones. How such a network is learned is part of the paper and not of this claim.
 Source: Nandakumar, Mi & Liu 2023, arXiv 2306.17184v1 [A] (v3 under this number is another paper); the weights are our

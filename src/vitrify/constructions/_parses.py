@@ -28,7 +28,7 @@ SOURCE = "in the spirit of Nandakumar et al. 2026, arXiv 2606.17522"
 
 
 class Dotted(NamedTuple):
-    """A partly read node: its level, its shape, and the number of its words that have been read."""
+    """A partly read node: its level (words are level 0), its shape, and the number of its words that have been read."""
 
     level: int
     shape: int

@@ -7,7 +7,7 @@ $r - 1$ pairs inside each other is found in round $r$, so after $D$ rounds a bra
 the language. The last layer tests whether there is one. The answer is the same at every position, BOS included.
 
 What a head copies from a neighbour is the code of the bracket and one more bit, which says that it has no partner yet:
-where all have one, the head reads one that has, which the bit shows.
+if every bracket already has a partner, the head reads one of those, and the bit shows it.
 
 With $B = \max(2, \lceil\log_2 2k\rceil)$ bits for the $2k$ brackets:
 

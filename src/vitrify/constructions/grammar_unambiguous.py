@@ -15,8 +15,9 @@ complete at level $h$ and what could come next there; but nothing is ever turned
 | units | at most one per rule of each complete state, one per rule, word and dot of each open one |
 | softmax | an error of what is read grows by at most $2n$ in a $Q$, $r(2Un + 1)$ in an $F$, $n$ children, $r$ rows |
 
-The temperatures follow from the last line, backwards from the error that the answer may have: a quarter for sets, and
-$10^{-13}/(\lvert\Sigma\rvert + 2)$ of a count for probabilities. The proved error of every state is among its labels.
+The inverse temperatures follow from the last line, backwards from the error that the answer may have: a quarter for
+sets, and $10^{-13}/(\lvert\Sigma\rvert + 2)$ of a count for probabilities. The proved error of every state is among its
+labels.
 
 Where all derivations of a sentence's beginning use rules of the same probability at the same places (one shape, and
 at each of its nodes one probability for all rules), the counts are proportional to probabilities: then

@@ -21,8 +21,8 @@ For $L$ layers that take maxima, $n_l$ units with $k_{li}$ pieces that differ, $
 them too, and no others that depend on the data.
 
 **Soft attention** falls short of a maximum by $c_k/\beta$ at most (`kit.heads.maximum`), and later layers steepen that
-by $\Lambda = \max_{ij} |w_{ij}|_1$ each: $\text{error} \le \frac1\beta \sum_l c_{k_l} \prod_{l' > l} \Lambda_{l'}$. The
-inverse temperature $\beta$ is chosen from the tolerance by this formula.
+by $\Lambda_l = \max_{ij} |w_{ij}|_1$ each: $\text{error} \le \frac1\beta \sum_l c_{k_l} \prod_{l' > l} \Lambda_{l'}$.
+The inverse temperature $\beta$ is chosen from the tolerance by this formula; the certificate names it `temperature`.
 
 The construction `convex-difference` writes a function of one variable, whatever network it comes from, as $g - h$ with
 $g$ and $h$ convex: two heads in one attention layer, whose pieces are one more than the function has itself. It has at
@@ -99,7 +99,7 @@ def maxout(
         raise BuildRefused("hard attention takes maxima without error: leave --tolerance out")
     if tolerance is not None and not tolerance >= rounding:
         raise BuildRefused(f"--tolerance must be at least {rounding:.3g}, what rounding may do, got {tolerance:.3g}")
-    beta = temperature(spec, attention, TOLERANCE if tolerance is None else tolerance)
+    beta = inverse_temperature(spec, attention, TOLERANCE if tolerance is None else tolerance)
     error = bound(spec, attention, beta)
     title = f"{variant} network of {len(spec.layers)} layers, {attention}"
     net = Builder(title, spec.input_names, positions, attention, reads="vector")
@@ -206,7 +206,7 @@ def bound(spec: Maxout, attention: AttentionKind, beta: float) -> float:
     return sum(_amplified(spec, attention)) / beta
 
 
-def temperature(spec: Maxout, attention: AttentionKind, tolerance: float) -> float:
+def inverse_temperature(spec: Maxout, attention: AttentionKind, tolerance: float) -> float:
     """Return the inverse temperature that keeps the error below the tolerance; 1 for hard attention."""
     return 1.0 if attention == "hard" else max(1.0, round_up(sum(_amplified(spec, attention)) / tolerance))
 

@@ -3,10 +3,10 @@ r"""A word-class language becomes a linear recurrence: a shift register of class
 In the spirit of Nandakumar, Qu, Mi & Liu (2025, arXiv 2306.17184v3, *State space models can express n-gram languages*;
 v1 under the same number is another paper, on which `word_classes` rests). A token is the sum of the unit vectors of its
 classes $C$, and BOS is zero. The state holds the last $r$ tokens in $r$ blocks: $B$ writes the newest block, and $A$
-moves every block one place on, so that $A^r = 0$ and whatever came before is forgotten without a trace. On the state
-stand the rules of `word_classes`: the unit of a context $p \in P_n$ is 1 iff every word is in the class that $p$ has
-there and, where $p$ begins with the beginning of the sentence, that block is still empty; it adds 1 to each class that
-can follow, and the unembedding spreads classes over words.
+moves every block one place on (only the classes that a context reads there), so that $A^r = 0$ and whatever came before
+is forgotten without a trace. On the state stand the rules of `word_classes`: the unit of a context $p \in P_n$ is 1 iff
+every word is in the class that $p$ has there and, where $p$ begins with the beginning of the sentence, that block is
+still empty; it adds 1 to each class that can follow, and the unembedding spreads classes over words.
 
 | part | size |
 | --- | --- |
@@ -16,7 +16,8 @@ can follow, and the unembedding spreads classes over words.
 | hidden units | $\lvert P_n\rvert$ |
 
 No size depends on how many words a class has. Every number of a run is a whole number or half of one, so nothing is
-rounded. Exact iff $n \ge n^*$, and below it one-sided, for the reason given in `word_classes`.
+rounded. Exact iff $n \ge n^*$, the least $n$ whose window determines the next words; below it no legal word is
+lost, but some are too many, for the reason given in `word_classes`.
 """
 
 from __future__ import annotations

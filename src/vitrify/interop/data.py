@@ -1,10 +1,11 @@
 r"""Rows of a sandbox as Parquet files, or as a folder that Hugging Face's `datasets` loads.
 
-A row of the table is a row of the sandbox: `index` (its number), `tokens`, `targets`, `weight`, what is hidden from the
-reader as `latent_NAME`, and `optimal`, the best possible distribution [question][answer]. All of it follows from the
-sandbox, the seed, the split and the number of the row. The same machine and versions give the same bytes: batches have
-a size that depends on the sandbox only, the last one is drawn whole and cut, and nothing is written down but the rows.
-One batch is in memory at a time, however many rows there are.
+A row of the table is an example of the sandbox: `index` (its number), `tokens`, `targets`, `weight`, where the sandbox
+has them `soft` (a distribution as target) and `start` (the position of the first token in a position table), what is
+hidden from the reader as `latent_NAME`, and `optimal`, the best possible distribution [query][answer]. All of it
+follows from the sandbox, the seed, the split and the number of the row. The same machine and versions give the same
+bytes: batches have a size that depends on the sandbox only, the last one is drawn whole and cut, and nothing is written
+down but the rows. One batch is in memory at a time, however many rows there are.
 """
 
 from __future__ import annotations
@@ -63,8 +64,9 @@ def write_data(
 ) -> WrittenData:
     """Write the first rows of some splits to a folder, in one step: it is there when all of it is, or not at all.
 
-    `layout` is `parquet` (files only) or `datasets` (files in `data/`, and a card that tells `load_dataset` about
-    them). An empty folder, or one that was written here before, is replaced; anything else is left alone.
+    `layout` is `parquet` (files beside a card) or `datasets` (files in `data/`, and a card that also tells
+    `load_dataset` about them). An empty folder, or one that was written here before, is replaced; anything else is left
+    alone.
     """
     target = Path(folder).resolve()
     _check(splits, seed, target)
@@ -236,6 +238,7 @@ def _card(table: SandboxTable, splits: Mapping[Split, int], layout: Layout) -> s
         "| `weight` | how much each answer counts; where it is 0, nothing is asked |",
         *(f"| `{name}` | hidden from the reader |" for name in table.columns if name.startswith("latent_")),
         *(["| `soft` | a distribution as target |"] if "soft" in table.columns else []),
+        *(["| `start` | the position of the first token in a position table |"] if "start" in table.columns else []),
         "| `optimal` | the best possible distribution over `answers` at each of these questions |",
         "",
         "```json",

@@ -1,8 +1,8 @@
-r"""The layout of GPT-2 for Hugging Face: no code of ours is needed to load it, and every tool knows it.
+r"""The layout of GPT-2 for Hugging Face: no code of ours is needed to load it, and every tool can read GPT-2.
 
 GPT-2 has layer norms everywhere and no bias on its logits. A net without norms fits all the same:
 
-- one more dimension $u$ holds 1 at every place; what a symbol's logit is shifted by stands in its row of $W_U$;
+- one more dimension $u$ holds 1 at every place; the shift of a symbol's logit stands in its row of `lm_head`;
 - one more dimension holds minus the sum of all others, so that every row of the stream has mean 0;
 - with $\varepsilon = 2^{80}$ the norm divides by $\sqrt{\mathrm{var} + \varepsilon} = 2^{40}$, exactly as long as the
   variance is no more than a rounding error of $\varepsilon$, and its scale $2^{40}$ multiplies it back: both lose no
@@ -46,7 +46,7 @@ def refusal(weights: Weights) -> list[str]:
     reasons += [reason for reason in obstacles(weights.architecture) if reason not in reasons]
     if not reasons:
         net = weights.architecture
-        reasons += ["room for layer norms beside the dimensions that are added"] if net.norm else []
+        reasons += ["layer norms"] if net.norm else []
         reasons += ["rotary heads"] if any(head.rotary for block in net.blocks for head in block.heads) else []
         reasons += ["heads that look ahead"] if net.looks_ahead else []
     return reasons

@@ -1,4 +1,4 @@
-"""Pools of workers by the words of a command line; one on a Ray cluster has a worker for each GPU, or for each core.
+"""Pools of workers, chosen by the `--on` option; one on a Ray cluster has a worker for each GPU, or for each core.
 
 A worker is an actor that trains on one thread and answers on another. We never ask Ray to try again: a shard goes on
 from its last checkpoint, which only the driver has. Nodes need the same vitrify, and no disk in common with us.
@@ -125,7 +125,7 @@ class RayWorker:
         self.asked = actor.events.remote(SECONDS)
 
     def begin(self, task: WorkerTask) -> None:
-        """Send it a task; it is lost if the answers say so."""
+        """Send it a task; a failure to send shows in `events`."""
         self.actor.begin.remote(__version__, task)
 
     def events(self) -> list[object]:
@@ -148,7 +148,11 @@ class RayWorker:
 
 
 def worker_pool(where: str, workers: int | None = None) -> WorkerPool:
-    """`processes` of this machine, a Ray cluster of our own (`local-ray`), ours (`ray`), or any (`ray://HOST:PORT`)."""
+    """Return a pool on `processes` of this machine or on a Ray cluster.
+
+    That is a new cluster on this machine (`local-ray`), the one that it belongs to (`ray`), or a remote one
+    (`ray://HOST:PORT`).
+    """
     if where == "processes":
         return ProcessPool(workers)
     addresses = {"local-ray": "local", "ray": "auto"}

@@ -1,12 +1,12 @@
 r"""A transformer in the one shape that common libraries know: every block with the same heads, sizes and mask.
 
 Blocks of a loop are written out, a stream of parts becomes one sum, heads and units that a block lacks are zero,
-queries and values get one width, and temperatures are multiplied into the queries. A mask or a window that a library
-has no word for is written into the scores: the stream gets one dimension for every place, $e_i$ at place $i$, the keys
-of such a head hold $e_j$ and its queries the row $m_i$ with $m_{ij} = r_{i-j}$ (the relative bias) where key $j$ is
-allowed and a penalty where it is not, so that $m_i \cdot e_j$ is added to the score. Where all windows hold the own
-place only, two digits of about $\sqrt T$ values do instead of $T$: a key that differs in a digit pays. A penalty of 128
-more than all scores leaves weights below $2^{-150}$: zero in float32.
+queries and values get one width, and inverse temperatures are multiplied into the queries. A mask or a window that a
+library has no word for is written into the scores: the stream gets one dimension for every place, $e_i$ at place $i$,
+the keys of such a head hold $e_j$ and its queries the row $m_i$ with $m_{ij} = r_{i-j}$ (the relative bias) where key
+$j$ is allowed and a penalty where it is not, so that $m_i \cdot e_j$ is added to the score. Where all windows hold the
+own place only, two digits of about $\sqrt T$ values do instead of $T$: a key that differs in a digit pays. A penalty of
+128 more than all scores leaves weights below $2^{-150}$: zero in float32.
 
 `spread` goes there. `gathered` comes back: to the network that was exported or, if training moved what was zero, to
 one as large (`as_large`).
@@ -247,7 +247,7 @@ def gathered(
 ) -> Weights:
     """The network of which these are uniform arrays, or larger ones around them, in its own precision.
 
-    `queries` are those that no division by the temperature gives back. What stands in added places is left out:
+    `queries` are those that no division by the inverse temperature gives back. What stands in added places is left out:
     whether it is what was put there, a second export tells.
     """
     gathered_arrays: dict[str, Floats] = {}
@@ -277,7 +277,7 @@ def gathered(
 
 
 def write_queries(folder: Path, weights: Weights, precision: str) -> None:
-    """Write the queries that rounding lost when their temperature was multiplied in, if there are any.
+    """Write the queries that rounding lost when their inverse temperature was multiplied in, if there are any.
 
     Only where the file keeps all other numbers as they are: what is rounded to float32 does not come back anyway.
     """

@@ -1,6 +1,6 @@
 """Assembly: the named spaces and operations of a network become arrays.
 
-The passes, in order: schedule (which layer), layout (which dimensions), margins (which temperatures), then the arrays.
+The passes, in order: schedule (layers), layout (dimensions), margins (inverse temperatures), then the arrays.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-r"""Margins: the temperature of each head, derived from the errors that the readout and the units tolerate.
+r"""Margins: the inverse temperature of each head, derived from the errors that the readout and the units tolerate.
 
 *Backward pass*: every space gets the error it may have, the least that any of its readers tolerates. *Forward pass*:
-each softmax head gets the temperature that keeps its leak within half of that, and the remaining errors are added up.
-For $n$ keys, values bounded by $V$ and a gap $g$, the keys that should lose take at most $(n-1)e^{-\beta g}$ of the
-weight, so the output is off by at most $2V(n-1)e^{-\beta g}$, and $\beta = \ln(2V(n-1)/\tau)/g$ keeps it below $\tau$.
-Sparsemax is one-hot as soon as $\beta g \ge 1$. Hard attention needs no $\beta$.
+each softmax head gets the inverse temperature that keeps its leak within half of that, and the remaining errors are
+added up. For $n$ keys, values bounded by $V$ and a gap $g$, the keys that should lose take at most $(n-1)e^{-\beta g}$
+of the weight, so the output is off by at most $2V(n-1)e^{-\beta g}$, and $\beta = \ln(2V(n-1)/\tau)/g$ keeps it below
+$\tau$. Sparsemax is one-hot as soon as $\beta g \ge 1$. Hard attention needs no $\beta$.
 
 Rounding moves a score of $d$ products by at most $(d+2)\,u\,S$, $S$ bounding $\sum|q_c k_c|$; a head whose gap does not
 stay well above that is refused.
@@ -24,12 +24,12 @@ from vitrify.kit.operations import Attend, Bank, Experts, Operation, Units, head
 Arithmetic = Literal["float64", "float32"]
 ROUNDOFF: dict[Arithmetic, float] = {"float64": 2.0**-53, "float32": 2.0**-24}
 UNLIMITED = math.inf
-BETA_STEPS_PER_UNIT = 4.0  # temperatures are rounded up to a multiple of 1/4
+BETA_STEPS_PER_UNIT = 4.0  # inverse temperatures are rounded up to a multiple of 1/4
 
 
 @dataclass(frozen=True)
 class Sharpness:
-    """The temperature of a head, and the quantities from which it follows."""
+    """The inverse temperature of a head, and the quantities from which it follows."""
 
     beta: float
     beta_min: float | None
@@ -48,7 +48,7 @@ class Margins:
 
 
 def margins(network: Network, arithmetic: Arithmetic = "float64") -> Margins:
-    """Return the temperature of every head and the error of every space; refuse if no temperature will do."""
+    """Return the inverse temperature of every head and the error of every space; refuse if none will do."""
     needs = _needs(network)
     errors: dict[Space, float] = {space: 0.0 for space, _ in (*network.embedded, *network.positional)}
     heads: dict[Attend, Sharpness] = {}
@@ -151,7 +151,7 @@ def _need_of_head(head: Attend, space: Space, allowed: float) -> float:
     Values may use half of what the head's reader tolerates; queries and keys may move a score by an eighth of the gap.
     """
     gain = head.written.gain(space)
-    if head.beta is not None:  # its temperature is not to be chosen, so there is nothing to share with it
+    if head.beta is not None:  # its inverse temperature is not to be chosen, so there is nothing to share with it
         need, spare = (allowed / gain if gain else UNLIMITED), head.noise
     else:
         need = allowed / (2 * gain * len(head.value.parts)) if gain else UNLIMITED
@@ -205,5 +205,5 @@ def _sharpness(
 
 
 def round_up(beta: float) -> float:
-    """Round a temperature up to a multiple of 1/4; very large ones to an integer."""
+    """Round an inverse temperature up to a multiple of 1/4; very large ones to an integer."""
     return math.ceil(beta * BETA_STEPS_PER_UNIT) / BETA_STEPS_PER_UNIT if beta < 2**40 else math.ceil(beta)

@@ -24,8 +24,8 @@ class Attend:
       maximum length. None: the head averages by design, and its scores must not be scaled.
     - `bound`: an upper bound on $\sum_c |q_c k_c|$. `error`: the rounding error of an average (in float64).
     - `shares`: several right keys may have to share the weight equally.
-    - `beta`: a temperature of the head's own choice, with the error `shortfall` that it makes there. This holds if
-      errors of queries and keys move no score by more than `noise` (None: no condition).
+    - `beta`: an inverse temperature of the head's own choice, with the error `shortfall` that it makes there. This
+      holds if errors of queries and keys move no score by more than `noise` (None: no condition).
     - `leak`: the error allowed to a soft head if no reader limits it.
     - `out`: the output matrix [value, space], by default the identity.
     - `attends_to`: a name for the right keys, if there is one (see `HeadLabel`).

@@ -1,21 +1,21 @@
 r"""Distances of two nets of one architecture: of their weights, modulo symmetries, and of their mechanisms.
 
-The distance of weights (`distance`, `probe`) leaves out the symmetries that keep the function of a net unchanged.
-Heads of one kind may be permuted, and of a head only $W_Q W_K^\top$ and $W_V W_O$ matter (with biases as a further row;
-of rotary heads, one such product for each pair of numbers that turns). ReLU units may be permuted, and what a unit
-reads multiplied by any $\alpha > 0$ if what it writes is divided by it; so may the channels of a convolutional net.
-Softmaxes do not see what is added to all scores. A norm's scale and shift are the business of those who read behind it.
-The basis of the residual stream is taken as it is, and so are the places of experts: in a construction its dimensions
-have names, and experts read and write dimensions of their own.
+The distance of weights (`distance`, `probe`) leaves out the symmetries that keep the function of a net unchanged. Heads
+of one kind may be permuted, and of a head only $W_Q W_K^\top$ and $W_V W_O$ matter (with biases as a further row; of
+rotary heads, one such product for each pair of numbers that turns). ReLU units may be permuted, and what a unit reads
+multiplied by any $\alpha > 0$ if what it writes is divided by it; so may the channels of a convolutional net. Softmaxes
+do not see what is added to all scores. A norm's scale and shift are folded into the matrices that read its output. The
+basis of the residual stream is taken as it is, and so are the places of experts: in a construction its dimensions have
+names, and experts read and write dimensions of their own.
 
 Both nets are brought into a form that these symmetries leave alone, heads and units are matched by linear assignment
 (channels by several, layer after layer, until none changes any more: what is found is then no less than the distance),
 and every part (embedding, query-key and value-output products of each layer, its MLP …) gets the relative distance
 $\|A - B\|_F / \|B\|_F$, with $B$ the reference. The distance of the nets is the root mean square of those of the parts.
 
-A net that gets surer of its answers only grows. With `turned`, a part may also be made larger or smaller as a whole:
-its distance is the least of $\|sA - B\|_F / \|B\|_F$ over $s \ge 0$, the sine of the angle between the two, or 1 where
-that is beyond a right angle. So 0 is the same direction, and random nets are near 1.
+A net that gets surer of its answers has larger weights and is otherwise the same. With `turned`, a part may also be
+made larger or smaller as a whole: its distance is the least of $\|sA - B\|_F / \|B\|_F$ over $s \ge 0$, the sine of the
+angle between the two, or 1 where that is beyond a right angle. So 0 is the same direction, and random nets are near 1.
 
 The distance of mechanisms (`mechanism_probe`) needs no basis. A net that was trained from random weights has no reason
 to use the same one; but whatever the basis, a head that does what another does attends to the same positions, and a

@@ -35,7 +35,7 @@ Loss = Callable[[Tree, Tree], Array]  # parameters, data -> a number
 
 
 def float64() -> AbstractContextManager[None]:
-    """Within it JAX makes numbers of eight bytes; outside nothing changes."""
+    """Within it JAX makes float64 numbers; outside nothing changes."""
     context: AbstractContextManager[None] = jax.enable_x64(True)
     return context
 
@@ -52,7 +52,7 @@ def strings(sandbox: Sandbox) -> Example:
     """Return every sequence of a next-symbol sandbox, as NumPy arrays; weights are multiplied by its probability.
 
     So the mean loss over these sequences is the population loss, of a network as of any predictor. A sandbox whose
-    tables are numbers of four bytes has probabilities of that precision; they are scaled to a sum of 1.
+    tables are float32 has probabilities of that precision; they are scaled to a sum of 1.
     """
     count, length = len(sandbox.symbols), sandbox.tokens + 1
     some: Example = jax.tree.map(np.asarray, jax.jit(lambda: examples(sandbox, 0, "probe", 0, TRIED))())

@@ -35,10 +35,11 @@ def train(
 
     Members that share shapes are one compiled program. With a `store`, runs that it holds are not trained again, killed
     ones resume from their last checkpoint, and all others are saved there. `first` (initial weights) and `probes` are
-    part of a run's identity by a digest of what they compute. `callback` is called with every `TrainEvent`.
+    part of a run's identity by a digest of what they compute. `callback` is called with every `TrainEvent` but the
+    last of a group, which holds its runs.
 
-    Several `devices` share every batch, for models that keep one busy; the numbers are then those of one device but for
-    the order of their sums.
+    Several `devices` share every batch, for models large enough to keep one device busy; the numbers are then those of
+    one device but for the order of their sums.
     """
     family = make_model(model) if isinstance(model, str) else model
     source = make_sandbox(sandbox) if isinstance(sandbox, str) else sandbox

@@ -11,8 +11,9 @@ ones (`chosen`): the router learns by the gradient through it. The shift $b$ cha
 
 Or experts choose (Zhou et al. 2022, arXiv 2202.09368): among the $B$ sequences of a batch, at each position by
 itself, each of the $E$ experts takes the $\lceil \mathrm{top} \cdot B / E \rceil$ whose softmax of $s$ over experts
-is largest for it. Loads are equal by construction, and a sequence may have no expert, or several. The choice depends
-on no later token, but on the other sequences of the batch.
+is largest for it. Loads are equal by construction, and a sequence may have no expert, or several. `moe.hook_expert`
+then records the expert with the largest gate, and 0 for a sequence that has none. The choice depends on no later token,
+but on the other sequences of the batch.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ class Gate:
             raise FolderError("where experts choose, some sequences have none: gates must be over all experts")
 
     def __repr__(self) -> str:
-        """Return the repr, with `by` only where experts choose: the digests of other nets do not have it."""
+        """Return the repr, with `by` only where experts choose: nets from before this field keep their digests."""
         choosing = f", by={self.by!r}" if self.by != "token" else ""
         return f"Gate(top={self.top!r}, over={self.over!r}{choosing})"
 

@@ -1,7 +1,7 @@
 """Explain a built net in words: the function of every space, head and hidden unit, read from its weights.
 
-Sizes, gaps and temperatures come from the labels. The keys that a head attends to, the values that it copies, the
-condition of each unit and the readout come from the arrays, in the names of the spaces.
+Sizes, gaps and inverse temperatures come from the labels. The keys that a head attends to, the values that it copies,
+the condition of each unit and the readout come from the arrays, in the names of the spaces.
 """
 
 from __future__ import annotations

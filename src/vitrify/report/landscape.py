@@ -1,8 +1,8 @@
 r"""The landscape of a one-layer transformer on a chain of bits, as plain data that a page draws.
 
-The chain leaves 0 with probability $p$ and 1 with probability $q$. In its low-rank form (`claims/bit_chain.py`) the
-network has the numbers $e$ (embedding) and $w$ (units), and its loss with the best bias is $l(A)$ with the contrast
-$A = f\,(1 + 2w|w|)$, where
+The chain leaves 0 with probability $p$ and 1 with probability $q$. In its low-rank form (`learn/bit_chain.py`) the
+network has the parameters $e$ (embedding) and $w$ (units). The contrast $A$ is the difference of the logits of a 1
+after 1 and after 0. The loss with the best bias is $l(A)$, and $A = f\,(1 + 2w|w|)$, where
 
     tied       f = e²           the readout is the embedding
     attention  f = e² (1 + c)   a head returns the token itself, times c
@@ -10,10 +10,10 @@ $A = f\,(1 + 2w|w|)$, where
 
 As $\dot A = -l'(A)\,|\nabla A|^2$, the contrast goes monotonically towards the right one, $A_\star$, and stops before
 only where $\nabla A = 0$, and so $A = 0$. A start whose $A$ has the right sign reaches it. Otherwise $|A|$ and with it
-$e^2$ shrink, and what the flow keeps decides whether $e^2$ comes to 0, where nothing is read, before another factor
-changes its sign: $E = e^2 - h(w)$, $h(w) = w^2 + \mathrm{sign}(w) \log|w|$, and $e^2 - 2(1+c)^2$ in the first two
-forms, $e^2 - h(w)/2$ and $e^2 - a^2$ in the third. The rules for the last two forms are our derivation; tests compare
-all three with the flow.
+$e^2$ shrink, and what the flow keeps decides whether $e^2$ comes to 0, where the input is ignored, before another
+factor changes its sign: $E = e^2 - h(w)$, $h(w) = w^2 + \mathrm{sign}(w) \log|w|$, and $e^2 - 2(1+c)^2$ in the first
+two forms, $e^2 - h(w)/2$ and $e^2 - a^2$ in the third. The rules for the last two forms are our derivation; tests
+compare all three with the flow.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from vitrify.encoding import JsonObject
 from vitrify.errors import InputError
 from vitrify.learn import bit_chain
 
-EDGE = 2.5  # e and w are drawn from -EDGE to EDGE
+EDGE = 2.5  # the plotted plane: e and w from -EDGE to EDGE
 SURFACE, BASINS = 81, 160  # points of the grids along each side; of the second none has e = 0, which stays as it is
 SEEDS, STRIDE, STRIDES = 12, 0.05, 9  # flow lines: so many along each side, steps of that length, so many each way
 UNTIL, MOMENTS = 1e4, 160  # the time to which a path is followed, and how often it is kept
@@ -71,7 +71,7 @@ class LowRankForm:
         return np.stack([down * gain * by_e, down * 4 * abs(w) * self.factor(e, third), down * gain * by_third])
 
     def trapped(self, e: Numbers, w: Numbers, third: Numbers, p: float, q: float) -> Array:
-        """True if the flow ends at the unigram solution although a better one exists."""
+        """True if the flow ends where the input is ignored although reading it is better."""
         if abs(p + q - 1) < EVEN:
             return np.zeros(np.broadcast(e, w, third).shape, bool)
         by_e, by_third = self.slopes(e, third)
@@ -307,7 +307,7 @@ def _path_caption(
 
 @cache
 def runs() -> JsonObject:
-    """The whole file."""
+    """All recorded training runs, from bit_chain_runs.json."""
     data: JsonObject = json.loads(FILE.read_text(encoding="utf-8"))
     return data
 

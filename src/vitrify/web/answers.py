@@ -33,7 +33,7 @@ class AnswerJudge:
     def beside(self, trace: Trace, words: list[str], position: int) -> JsonObject:
         """The answers along a run; `position` is the one whose answer is given symbol by symbol.
 
-        `right` says for every answer whether the oracle lets it pass, null where nothing is asked.
+        `right` says for every answer whether the oracle accepts it, null where nothing is asked.
         """
         logits, output = self._logits(trace), self.net.output
         first = self.net.pads - 1 if self.net.reads == "tokens" else 0  # the position of the first answer
@@ -110,7 +110,7 @@ def answers_of(output: Output, logits: Floats) -> Floats:
 
 
 def _short(output: Output, row: Floats, *, listed: bool) -> str:
-    """An answer in a few characters; `listed` says that numbers are truths, of which the true ones are listed."""
+    """An answer in a few characters; with `listed`, numbers are truth values, and the true symbols are listed."""
     if output.kind == "values" and not listed:
         return " ".join(f"{number:.4g}" for number in row[:SAID]) + (" …" if len(row) > SAID else "")
     if output.kind in ("next", "values"):

@@ -18,7 +18,7 @@ from vitrify.certification import certify, mutation_test
 from vitrify.certification.oracles.maxout import MaxoutOracle
 from vitrify.certification.reading.regions import net_regions, net_regions_on_line
 from vitrify.constructions.catalogue import Attention, build
-from vitrify.constructions.maxout import bound, convex_difference, count_positions, maxout, sizes, temperature
+from vitrify.constructions.maxout import bound, convex_difference, count_positions, inverse_temperature, maxout, sizes
 from vitrify.errors import BuildRefused, FolderError, InputError
 from vitrify.kit import assemble
 from vitrify.kit.heads.maximum import shortfall
@@ -128,7 +128,7 @@ def test_errors_stay_below_the_bound_and_that_below_the_tolerance(attention: Att
         beta, promised = weights.about["temperature"], weights.about["error bound"]
         assert promised <= tolerance
         assert promised == pytest.approx(bound(spec, attention, beta)) == pytest.approx(formula(spec, attention, beta))
-        assert promised > 0.8 * tolerance  # temperatures are multiples of 1/4
+        assert promised > 0.8 * tolerance  # β is a multiple of 1/4
         assert worst(spec, weights, 2000, seed) <= promised + 1e-12
         x = np.random.default_rng(seed).uniform(-spec.radius, spec.radius, size=(300, spec.inputs))
         loose = promised >= np.ptp(spec(x), axis=0).max() / 2  # a constant answer errs as little: nothing is certified
@@ -146,7 +146,7 @@ def test_errors_stay_below_the_bound_and_that_below_the_tolerance(attention: Att
 @each(("rank", "depth"), [(2, 1), (2, 3), (4, 2), (9, 2)])
 def test_the_bound_is_reached_where_all_rivals_have_the_worst_gap(attention: Attention, rank: int, depth: int) -> None:
     gap = 1 + shortfall("softmax", rank - 1, 0) if attention == "softmax" else 0.5
-    beta = temperature(level_pieces(rank, depth, 1.0), attention, 1e-3)
+    beta = inverse_temperature(level_pieces(rank, depth, 1.0), attention, 1e-3)
     spec = level_pieces(rank, depth, gap / beta)
     weights = built(spec, attention, 1e-3)
     assert weights.about["temperature"] == beta
@@ -155,7 +155,7 @@ def test_the_bound_is_reached_where_all_rivals_have_the_worst_gap(attention: Att
     assert 0.99e-3 <= error <= 1e-3 + 1e-12
 
 
-def test_hotter_heads_are_noticed_even_where_no_answer_shows_it() -> None:
+def test_softer_heads_are_noticed_even_where_no_answer_shows_it() -> None:
     spec = random_maxout((3, 4, 2), 3, 0)
     weights = built(spec, "softmax", 1e-6)
     evidence = certify(weights.with_array("blocks.1.attn.beta", weights.arrays["blocks.1.attn.beta"] * 0.9), spec)

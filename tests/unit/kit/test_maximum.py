@@ -88,7 +88,7 @@ def test_keys_that_are_apart_add_next_to_nothing(attention: AttentionKind) -> No
     assert shortfall("softmax", 1, 1000) - shortfall("softmax", 1, 0) < 1e-12
 
 
-def test_a_temperature_of_its_own_is_kept_and_its_error_is_added() -> None:
+def test_an_inverse_temperature_of_its_own_is_kept_and_its_error_is_added() -> None:
     weights = largest_of([[1.0, 0.0], [-1.0, 0.0]], "softmax", 12.3, 2)
     (head,) = weights.labels.heads
     assert weights.arrays["blocks.1.attn.beta"].tolist() == [12.3]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
@@ -15,8 +16,10 @@ from command_line import vitrify
 from oracles import naive_patching
 from vitrify.errors import FolderError, InputError
 from vitrify.mechanisms.parts import Edge
-from vitrify.mechanisms.puzzle import Puzzle, answer_json, puzzle, question_json, result_json, write
+from vitrify.mechanisms.puzzle import VERSION, Puzzle, answer_json, puzzle, question_json, result_json, write
 from vitrify.mechanisms.score import Agreement, Result, Score, score, score_files
+
+PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "circuit-benchmark.md"
 
 
 @cache
@@ -133,6 +136,25 @@ def test_odd_results_are_refused() -> None:
             Result.from_json(data)
     with pytest.raises(FolderError, match="finite"):
         Result.from_json({"scores": [["embed", "output", float("nan")]]})
+
+
+def test_the_page_names_the_version_and_every_key_of_both_files() -> None:
+    _, *sections = re.split(r"^## ", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    (formats,) = (section for section in sections if section.startswith("File formats"))
+    assert formats.startswith(f"File formats, version {VERSION}\n")
+    assert re.findall(r'"vitrify circuit \w+"`, (\d+)', formats) == [str(VERSION)] * 2
+    rows = re.findall(r"^\| (`.+?) \| (.+) \|$", formats, re.MULTILINE)
+    columns = [name for column, _ in rows for name in re.findall(r"`([^`]+)`", column)]
+    made = induction()
+    question, answer = question_json(made), answer_json(induction(3))
+    assert columns == [*question, *answer]
+    for column, keys in (
+        ("`metric`", question["metric"]),
+        ("`domain`", question["domain"][0]),
+        ("`nodes`", question["nodes"][0]),
+        ("`about`, `entangled`", {"renamed"}),
+    ):
+        assert set(keys) <= set(re.findall(r"`(\w+)`", dict(rows)[column])), column
 
 
 def test_files_and_commands(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from enumerated import Word, entropies, expect_next, many, on_gpu_paths, said, w
 from oracles.rows import reference
 from vitrify.errors import InputError
 from vitrify.sandboxes.chain import Chain
+from vitrify.sandboxes.kit.contexts import Contexts
 from vitrify.sandboxes.markov import Markov
 
 
@@ -85,6 +86,22 @@ def test_many_contexts_are_iterated_to_the_same_law(monkeypatch: pytest.MonkeyPa
     solved = Chain(states=4, order=3).stationary.law
     monkeypatch.setattr("vitrify.sandboxes.kit.contexts.MAX_SOLVED_CONTEXTS", 0)
     assert np.allclose(Chain(states=4, order=3).stationary.law, solved, atol=1e-12)
+
+
+@pytest.mark.parametrize("size", [3, 300])
+def test_a_law_that_depends_on_the_start_is_refused_for_few_contexts_and_for_many(size: int) -> None:
+    here, next_one = np.arange(size), (np.arange(size) + 1) % size
+    stay = Contexts(np.tile([1.0, 0.0], (size, 1)), np.stack([here, next_one], axis=1))  # no symbol leads to another
+    with pytest.raises(InputError, match="falls into parts"):
+        _ = stay.law
+    absorbed = Contexts(np.ones((size, 1)), np.maximum(here - 1, 0)[:, None])
+    assert np.allclose(absorbed.law, here == 0, atol=1e-12)
+    ring = Contexts(np.ones((size, 1)), next_one[:, None])
+    assert np.allclose(ring.law, 1 / size, atol=1e-12)
+    two_ends = Contexts(np.full((size, 2), 0.5), np.stack([np.maximum(here - 1, 0), np.minimum(here + 1, size - 1)], 1))
+    two_ends.follow[0], two_ends.follow[-1] = 0, size - 1
+    with pytest.raises(InputError, match="falls into parts"):
+        _ = two_ends.law
 
 
 def test_the_way_of_a_gpu_leads_to_the_same_rows(monkeypatch: pytest.MonkeyPatch) -> None:

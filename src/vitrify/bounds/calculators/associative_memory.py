@@ -2,7 +2,8 @@ r"""A memory of facts has at least as many bits of parameters as its facts have.
 
 Statement: parameters of $b$ bits that hold any function from $N$ inputs to $M$ outputs number at least $N\log_2 M/b$.
 Assumes: every function must be held, without error; embeddings are fixed before the function is chosen. With few
-outputs other limits come first: two outputs told apart by one hyperplane in $d$ dimensions allow about $2d$ inputs.
+outputs other limits come first: one hyperplane in $d$ dimensions separates every labelling of at most $d + 1$ points
+by two outputs, and a random one of about $2d$ (Cover 1965).
 Source: counting; Nichani, Lee & Bietti 2025, arXiv 2412.06538 [S] for the setting.
 """
 

@@ -1,7 +1,10 @@
 r"""Lemma "contexts": a network of heads that read fixed distances back, and one layer of units, is an n-gram model.
 
-Letters: $u_d$ is the symbol $d$ positions back, or BOS if the word begins after it; $A_d$ [symbol, dim] is what it adds
-to the residual stream before the units. All arrays are sparse.
+The network is the ideal one (`ideal.py`): heads select exactly. *Instances* are the finitely many cases of a statement,
+and each is computed.
+
+Notation: $u_d$ is the symbol $d$ positions back, or BOS if the word begins after it; $A_d$ [symbol, dim] is what it
+adds to the residual stream before the units. All arrays are sparse.
 
 Invariant (`slots.py`): the residual stream before the units is a constant plus $\sum_d A_d[u_d]$.
 

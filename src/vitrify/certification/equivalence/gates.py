@@ -1,7 +1,8 @@
-r"""Lemma "gates": after every prefix of a circuit's own run, the network writes the value of the next gate.
+r"""Lemma "gates": after the inputs and any gates of a circuit's own run, the network writes the next gate's value.
 
 A word is the input bits and then the values of gates, so position $v$ holds the value of variable $v$, and position 0,
-BOS, stands for the variable 0, which is false. Instances:
+BOS, stands for the variable 0, which is false. Heads are those of the ideal network (`ideal.py`), which select exactly.
+Instances (the finitely many cases of a statement, each of which is computed):
 
 - keys and queries do not depend on bits, so that every head at position $i$ reads one position $w(i)$, the clear winner
   of all $j \le i$;
@@ -9,8 +10,8 @@ BOS, stands for the variable 0, which is false. Instances:
   before a gate, and all values of these variables and of the gate's two operands (equal variables have equal values),
   units and logits of the stored weights give the gate's value.
 
-As a prefix of a run holds the right value of every variable, the next value is right after each of them, up to the
-length $T$ of the longest word.
+As a prefix of a run that has all input bits holds the right value of every variable, the next value is right after each
+of them, up to the length $T$ of the longest word.
 """
 
 from __future__ import annotations

@@ -1,10 +1,12 @@
-r"""Facts of a chart: statements about the words read, $w_1 \dots w_t$, and what follows from them by the rules.
+r"""Facts of a chart, from which networks for grammars without recursion are proved.
+
+Facts are statements about the words read, $w_1 \dots w_t$; others follow from them by the rules of the grammar.
 
 | fact | meaning |
 | --- | --- |
 | $W(j) = M$ | $w_j$ is one of the words $M$ |
 | $C(i, j) \ni \alpha$ | the symbols $\alpha$ derive $w_{i+1} \dots w_j$ |
-| $F(j) \ni \beta$ | some sentence begins with $w_1 \dots w_j \beta$, and with the end behind it for $\beta$ `</s>` |
+| $F(j) \ni \beta$ | some sentence begins with $w_1 \dots w_j \beta$; for $\beta$ `</s>`, one is $w_1 \dots w_j \beta$ |
 | $N(i, t, A) \ni w$ | some string derived from $A$ begins with $w_{i+1} \dots w_t w$ |
 
 Here $\alpha$ is a prefix of a right side or a symbol, and $\beta$ a suffix of one or a symbol. What follows, for rules
@@ -148,7 +150,7 @@ class GrammarFacts:
 
     @cache  # noqa: B019
     def _of_words(self, mask: int) -> int:
-        """Return what each of some words is."""
+        """Return the symbols that derive every one of these words."""
         words = list(self.words)
         every = -1
         for index in bits(mask):

@@ -1,8 +1,10 @@
 r"""Lemma "hops": after the last layer of heads, every position has read the symbol that k hops lead to.
 
-Position 0 is BOS and holds the symbol 0; positions $1 \dots n$ hold the letters $x_1 \dots x_n$, $n \le T$. A *pointer*
-is a map of positions: $f^m$, where $f(i) = \max\{j \le i : x_{j-1} = x_i\}$ is the hop of the spec (0 if there is none,
-and $f(0) = 0$), so that $f^0$ is the position itself; or *before*, $i \mapsto \max(i - 1, 0)$.
+The network is the ideal one (`ideal.py`): heads select exactly. *Instances* are the finitely many cases of a statement,
+and each is computed. Position 0 is BOS and holds the symbol 0; positions $1 \dots n$ hold the letters $x_1 \dots x_n$,
+$n \le T$. A *pointer* is a map of positions: $f^m$, where $f(i) = \max\{j \le i : x_{j-1} = x_i\}$ is the hop of the
+spec (0 if there is none, and $f(0) = 0$), so that $f^0$ is the position itself; or *before*, $i \mapsto \max(i - 1,
+0)$.
 
 Invariant: the residual stream at every position $i$, BOS included, is $\sum_\pi A_\pi[x_{\pi(i)}] + P_\pi[\pi(i)]$,
 with tables $A_\pi$ [symbol, dim] and $P_\pi$ [position, dim]. It holds for the embeddings, with $\pi = f^0$. A head
@@ -100,7 +102,7 @@ class MappedStream(NamedTuple):
 def _parts(tables: Tables, matrix: Floats, bias: Floats) -> MappedStream:
     """Return what a matrix makes of the residual stream; rows of tables are relative to row 1.
 
-    No letter has the row 0 of the pointer to itself: it is BOS.
+    Row 0 of the pointer to itself is BOS's own, and no letter's.
     """
     parts = MappedStream(bias.copy(), {}, {}, bias.copy())
     for pointer, pair in tables.items():

@@ -1,9 +1,13 @@
 r"""Lemma "a match": one head says of every number whether some number of the word matches it.
 
-Letters: $x$ is the number at the query, $y$ at a key. Positions must play no role (instances: all position embeddings).
-If $x + y \equiv 0$ modulo $M$ then the score of $y$ exceeds that of BOS, else it is below (instances: all pairs). All
-numbers have the same value. So the head reads that value if the word has a match for $x$, $x$ itself included, and else
-the value of BOS, at every length; the logits of both are right for every $x$ (instances).
+The network is the ideal one (`ideal.py`): heads select exactly. *Instances* are the finitely many cases of a statement,
+and each is computed.
+
+Notation: $x$ is the number at the query, $y$ at a key. Positions must play no role (instances: all position
+embeddings). If $x + y \equiv 0$ modulo $M$ then the score of $y$ exceeds that of BOS, else it is below (instances: all
+pairs). The head's value vector is the same for all numbers. So the head reads that value if the word has a match for
+$x$, $x$ itself included, and else the value of BOS, at every length; the logits of both are right for every $x$
+(instances).
 """
 
 from __future__ import annotations

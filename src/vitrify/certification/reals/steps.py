@@ -34,7 +34,7 @@ def keys_of(head: Head, query: int, length: int) -> list[int]:
 
 
 def pattern(head: Head, q: RealMatrix, k: RealMatrix, bias: Sequence[float] | None, where: str) -> RealMatrix:
-    """The weights [query, key] of a head whose queries are multiplied by its temperature already."""
+    """The weights [query, key] of a head whose queries are multiplied by its inverse temperature already."""
     length = q.shape[0]
     entries = (q @ k.T).entries()
     found: list[Entry] = [(fmpq(0), NOTHING)] * (length * length)

@@ -11,8 +11,8 @@ over $k$ answers errs by at most $(k - 1)e^{-c}$ nats.
 | experts | queries of several tasks | an expert for each task, and a router |
 | hierarchy | the class of a random hierarchy's string | a convolution for each level, one channel per rule |
 
-Every rule of the grammar begins with a word of its own, and the rules of a symbol are equally probable. So the words
-that may come next are equally probable too.
+The rules of a symbol begin with different words, and are equally probable. So the words that may come next are equally
+probable too.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def experts(tasks: int, keys: int, sharpness: float) -> BuiltProblem:
 
 
 def hierarchy(v: int, m: int, levels: int, sharpness: float, seed: int = 0) -> BuiltProblem:
-    """Return classification of strings of a random hierarchy."""
+    """Return classification of strings of a random hierarchy: `v` symbols per level, `m` rules per symbol."""
     sandbox = make("hierarchy", {"v": v, "m": m, "L": levels, "mode": "classify", "task": seed})
     return BuiltProblem(sandbox, smooth(hierarchy_cnn(random_hierarchy(v, m, 2, levels, seed, classes=v)), sharpness))
 

@@ -48,7 +48,7 @@ def weighted_mean(
 ) -> Space:
     r"""Return the mean of a value over the visible positions $j$ under softmax, each with the weight $e^{s_j}$.
 
-    The score $s_j$ is a function of the key alone, and no temperature multiplies it.
+    The score $s_j$ is a function of the key alone, and no inverse temperature multiplies it.
     """
     largest = float(value.bound.max(initial=0.0))
     return net.add(

@@ -86,7 +86,7 @@ def cosine_match(
 
 
 def cosine_sharpness(net: Builder, gap: float, noise: float, leak: float, largest: float) -> tuple[float, float]:
-    """Return the temperature of `cosine_match` and its error there, for values up to `largest`."""
+    """Return the inverse temperature of `cosine_match` and its error there, for values up to `largest`."""
     keys, half_gap = net.max_length + net.pads, gap / 2 - 2 * noise
     if half_gap <= gap / 8:
         raise BuildRefused(

@@ -1,22 +1,24 @@
 r"""Maximum: a head whose score is its value, so that it attends to the largest.
 
-Let $k$ keys compete, *rivals* of the largest being $k-1$, with values $a_1 \ge a_2 \ge \dots$ and scores $\beta a_j$;
-all other keys score at least $F$ below the least of these. The output falls short of $a_1$ by at most
+Let $k$ keys compete, the largest and its $k-1$ *rivals*, with values $a_1 \ge a_2 \ge \dots$ and scores $\beta a_j$,
+where $\beta$ is the inverse temperature. The $m$ other keys have values at least $F$ below $a_1$. The output falls
+short of $a_1$ by at most
 
 | attention | shortfall |
 | --- | --- |
 | hard | 0 |
 | sparsemax | $\frac{k-1}{4k\beta}$, if $\beta F \ge 1$ |
-| softmax | $\frac1\beta W\!\big(\frac{k-1}{e}\big) + mFe^{-\beta F}$, if $\beta F \ge 1$; $m$ other keys |
+| softmax | $\frac1\beta W\!\big(\frac{k-1}{e}\big) + mFe^{-\beta F}$, if $\beta F \ge 1$ |
 
 where $W$ is Lambert's function, $We^W = x$.
 
 **Softmax.** With gaps $g_j = \beta(a_1 - a_j)$ the shortfall, times $\beta$, is $D = \sum_j g_j e^{-g_j} / (1 + \sum_j
 e^{-g_j})$ over the rivals. $\partial D/\partial g_j = 0$ says $g_j = 1 + D$, so the worst gaps are all equal: $g = 1 +
 (k-1)ge^{-g}/(1 + (k-1)e^{-g})$, that is $(g-1)e^{g-1} = (k-1)/e$, so $D = g - 1 = W((k-1)/e)$. Any other key adds at
-most $ge^{-g}$ with $g \ge \beta F \ge 1$, where that falls. **Sparsemax.** On a support of $m$ keys with mean gap
-$\bar g$ the weights are $1/m + \bar g - g_j$, so $D = \bar g + m\bar g^2 - \sum g_j^2 \le \bar g - \bar g^2 m/(m-1)$
-with equality for equal gaps of the rivals, at most $(m-1)/(4m)$.
+most $ge^{-g}$ with $g \ge \beta F \ge 1$, where that falls. **Sparsemax.** On a support of $s$ keys with mean gap
+$\bar g$ the weights are $1/s + \bar g - g_j$, so $D = \bar g + s\bar g^2 - \sum g_j^2 \le \bar g - \bar g^2 s/(s-1)$
+with equality for equal gaps of the rivals, at most $(s-1)/(4s)$. No key with a gap of 1 or more is in the support, so
+$s \le k$.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ SEPARATION: dict[AttentionKind, float] = {"softmax": 40.0, "sparsemax": 1.0, "ha
 
 
 def shortfall(attention: AttentionKind, rivals: int, others: int) -> float:
-    """Return how far a maximum may fall short, times the temperature.
+    """Return how far a maximum may fall short, times β.
 
     >>> [round(shortfall("softmax", k - 1, 0), 4) for k in (1, 2, 3, 5, 10)]
     [0.0, 0.2785, 0.4631, 0.7178, 1.101]
@@ -52,8 +54,8 @@ def maximum(
 ) -> Space:
     r"""Return the largest value of a coordinate over all positions.
 
-    `rivals` is how many keys besides the best may come near it; all others must be `SEPARATION` / $\beta$ below. The
-    construction chooses the temperature, from `shortfall` and the error that it allows.
+    `rivals` is how many keys besides the largest may come within `SEPARATION` / $\beta$ of it. The construction chooses
+    the inverse temperature $\beta$, from `shortfall` and the error that it allows.
     """
     others = net.max_length + net.pads - 1 - rivals
     copy = Affine.of({value: np.eye(value.size)[:, [coordinate]]})

@@ -114,7 +114,7 @@ def _semi_orthogonal(matrix: Array) -> Array:
 
 
 def filled(net: Net, parameters: Mapping[str, Array], beta: float = 1.0) -> dict[str, Array]:
-    """All arrays of a net: temperatures of attention at `beta`, and zeros for all else that is not trained."""
+    """All arrays of a net: inverse temperatures of attention at `beta`, and zeros for all else that is not trained."""
     arrays = dict(parameters)
     kind = next(iter(arrays.values())).dtype
     for name, shape in net.shapes().items():

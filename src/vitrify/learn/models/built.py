@@ -30,7 +30,7 @@ from vitrify.net.folder import load
 from vitrify.net.sparse import dense
 from vitrify.net.weights import Weights
 
-FIXED = "attn.beta"  # a temperature is a choice, no parameter
+FIXED = "attn.beta"  # an inverse temperature is a choice, no parameter
 LEAST = 1e-30  # what a linear score counts that has no logarithm
 
 
@@ -39,7 +39,7 @@ class BuiltFamily(Family):
     """The net of a model `folder`, or the one given as `start`.
 
     `noise` is the standard deviation of what is added to an array, as a multiple of its root mean square; arrays of
-    zeros stay. With `scratch` only the architecture and its temperatures are kept, and weights are random.
+    zeros stay. With `scratch` only the architecture and its inverse temperatures are kept, and weights are random.
     """
 
     TRACED = ("noise", "scratch")

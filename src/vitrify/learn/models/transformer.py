@@ -22,7 +22,7 @@ from vitrify.parameters import Count, Natural, Within, later
 Positions = Literal["learned", "none", "rotary", "relative", "alibi"]
 ROTARY_BASE = 10_000.0
 STEEPEST = 8.0  # of the slopes of ALiBi: 2^-1 to 2^-8 for 8 heads
-FIXED = ("beta",)  # a temperature is a choice, no parameter
+FIXED = ("beta",)  # an inverse temperature is a choice, no parameter
 
 
 @dataclass(frozen=True)
@@ -31,14 +31,14 @@ class TransformerFamily(Family, small={"layers": 1, "heads": 2, "d_model": 8, "u
 
     `positions`: a learned vector per place, none, a rotation of queries and keys (`rotary`), a learned number per
     distance (`relative`), or a fixed penalty for distance, $2^{-8h/\\text{heads}}$ per place in head $h$ (`alibi`:
-    Press, Smith, Lewis 2021, arXiv 2108.12409). Where the tokens of the sandbox are fewer, there is room for `room`.
-    With `segments` of s > 1, the heads of layer l see BOS and, of the tokens, those up to here in the same segment of
-    s^l: a causal mask that follows the levels of a tree whose nodes have s children. With `causal`, heads see earlier
-    positions only, also where the sandbox asks about the last token alone.
-    `tied` reads the answers with the embedding of the symbols. `scale` multiplies the standard deviation of the first
-    weights, which is $1/\\sqrt{\\text{fan-in}}$, and for what a block writes a factor $1/\\sqrt{2\\,\\text{layers}}$
-    smaller; embeddings have 1/√d_model. `gain` multiplies the learned numbers of distances: so much faster than all
-    else Adam moves them, which must go some way before a softmax notices.
+    Press, Smith, Lewis 2021, arXiv 2108.12409). There is room for at least `max_positions` tokens. With `segments` of s
+    above 1, the heads of layer l see BOS and, of the tokens, those up to here in the same segment of s^l: a causal mask
+    that follows the levels of a tree whose nodes have s children. With `causal`, heads see their own and earlier
+    positions only, also where the sandbox asks about the last token alone. `tied` reads the answers with the embedding
+    of the symbols. `scale` multiplies the standard deviation of the initial weights, which is
+    $1/\\sqrt{\\text{fan-in}}$, and for what a block writes a factor $1/\\sqrt{2\\,\\text{layers}\\,\\text{loops}}$
+    smaller; embeddings have 1/√d_model. `gain` multiplies the learned numbers of distances, so Adam moves them that
+    much faster than the rest; they must become large before a softmax changes.
     """
 
     TRACED = ("scale", "gain")

@@ -1,8 +1,8 @@
-r"""Sources whose next symbol depends on a context, one of finitely many, that the symbols themselves move.
+r"""Sources whose next symbol depends on one of finitely many contexts; context and symbol determine the next context.
 
-Context $c$ gives symbol $x$ the probability $p_{cx}$, and leads to the context `follow[c, x]` when $x$ comes. Chains of
-any order, n-gram models with back-off and all of their marginals are such tables, so all of them are drawn, predicted
-and integrated alike. Tables are made by NumPy in float64, hence the same wherever the sequences are drawn.
+Context $c$ gives symbol $x$ the probability $p_{cx}$, and symbol $x$ leads from it to the context `follow[c, x]`.
+Chains of any order, n-gram models with back-off and all of their marginals are such tables, so all of them are drawn,
+predicted and integrated alike. Tables are made by NumPy in float64, hence the same wherever the sequences are drawn.
 """
 
 from __future__ import annotations
@@ -40,21 +40,23 @@ class Contexts:
 
     @cached_property
     def law(self) -> Array:
-        """The stationary distribution of the contexts; an InputError where it depends on the start."""
+        """The stationary distribution of the contexts; an InputError if it depends on the start."""
         size = len(self.p)
         places = (np.repeat(np.arange(size), self.p.shape[1]), self.follow.ravel())
         step: Matrix = sparse.csr_array((self.p.ravel(), places), shape=(size, size))
         if size <= MAX_SOLVED_CONTEXTS:
             system = np.concatenate([step.T.toarray() - np.eye(size), np.ones((1, size))])
             law, _, rank, _ = np.linalg.lstsq(system, np.append(np.zeros(size), 1.0))
-            if rank < size:
-                raise InputError("the chain falls into parts, so there is more than one stationary law")
+            unique = rank == size
         else:
+            unique = _closed_classes(step) == 1
             law, before = np.full(size, 1 / size), np.zeros(size)
             for _ in range(100_000):
                 if np.abs(law - before).sum() < LAW_TOLERANCE:
                     break
                 law, before = (law + step.T @ law) / 2, law
+        if not unique:
+            raise InputError("the chain falls into parts, so there is more than one stationary law")
         law = np.where(law > LAW_TOLERANCE, law, 0.0)
         return law / law.sum()
 
@@ -80,7 +82,7 @@ class Contexts:
         """A sequence and the contexts before its symbols, [len(u)] each, from uniform numbers."""
         bounds, table = jnp.asarray(bounds_of(self.p)), jnp.asarray(self.follow, dtype=jnp.int32)
 
-        def stepped(u: Array) -> tuple[Array, Array]:  # finds each symbol once, which counts where there are many
+        def stepped(u: Array) -> tuple[Array, Array]:  # inverts once per symbol: cheaper when there are many contexts
             def step(context: Array, u: Array) -> tuple[Array, tuple[Array, Array]]:
                 symbol = invert(bounds[context], u)
                 return table[context, symbol], (symbol, context)
@@ -110,6 +112,16 @@ class Contexts:
         return jnp.asarray(log_of(self.p))[self.read(example.tokens)]
 
 
+def _closed_classes(step: Matrix) -> int:
+    """Return the number of classes of contexts that no transition leaves: each has a stationary distribution."""
+    from scipy.sparse.csgraph import connected_components
+
+    possible = step > 0  # without stored zeros
+    before, after = possible.nonzero()
+    count, label = connected_components(possible, connection="strong")
+    return int(count - len(np.unique(label[before][label[before] != label[after]])))
+
+
 def bounds_of(p: Array) -> Array:
     """The bounds of `invert` for probabilities [..., symbol] that are known beforehand, float32."""
     sums = np.cumsum(np.asarray(p, dtype=np.float64), axis=-1)
@@ -123,9 +135,10 @@ def log_of(p: Array) -> Array:
 
 
 def suffixes(tables: Sequence[Array]) -> Contexts:
-    r"""The contexts are the last $m$ symbols, or all of them where there are less: table $j$ is $[k^j, k]$.
+    r"""Return the contexts that are the last $m$ of $k$ symbols, or all of them where there are fewer.
 
-    The rows of a table stand in the order of their symbols read as digits, the oldest first.
+    Table $j$ has the probabilities $[k^j, k]$ after $j$ symbols, and $m$ is the number of tables minus 1. The rows of a
+    table stand in the order of their symbols read as digits, the oldest first.
     """
     symbols, longest = tables[0].shape[1], len(tables) - 1
     first = np.cumsum([0, *(len(table) for table in tables)])

@@ -92,7 +92,7 @@ class Hierarchy:
                         yield self._upwards(rng, level, rule, self._expand(rng, level, rule, forced))
 
     def draw(self, rng: np.random.Generator) -> tuple[str, ...]:
-        """A random sentence: a random rule everywhere, the same chance for each of a symbol."""
+        """A random sentence: each rule of a symbol is equally likely, whatever its probability in the grammar."""
         return self._down(rng, len(self.levels), self.classes[int(rng.integers(len(self.classes)))])
 
     def _down(self, rng: np.random.Generator, height: int, symbol: str) -> tuple[str, ...]:

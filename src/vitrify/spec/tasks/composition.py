@@ -30,7 +30,7 @@ class Composition(Task):
     SAMPLES: ClassVar = {"composition": {"size": 4}}
     free: ClassVar[bool] = False
 
-    size: Annotated[int, Within(1, 512)]  # there are 2 size² entries
+    size: Annotated[int, Within(1, 512)]  # the alphabet has 2 size² entries, a word 2 size of them
 
     @property
     def length(self) -> int:

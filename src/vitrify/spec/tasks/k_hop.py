@@ -24,8 +24,8 @@ class KHop(Task):
 
     >>> KHop(hops=1, symbols=3, length=8).answers("abcab")
     ['(none)', '(none)', '(none)', 'b', 'c']
-    >>> KHop(hops=2, symbols=3, length=8).answers("abcab")
-    ['(none)', '(none)', '(none)', '(none)', '(none)']
+    >>> KHop(hops=2, symbols=3, length=8).answers("aabaab")
+    ['(none)', 'a', '(none)', '(none)', 'a', 'b']
     """
 
     name: ClassVar[str] = "k-hop"
