@@ -41,6 +41,7 @@ from vitrify.kit import assemble
 from vitrify.kit.set_codes import MAX_OFF_SCORE, RANDOM, CodeOfSets, min_gap_of_moments
 from vitrify.kit.superimposed import code_size, confused, max_agreement, superimposed_keys
 from vitrify.net.inference import batch_logits, encode, with_pads
+from vitrify.net.sparse import dense
 from vitrify.spec.tasks.pointer_averaging import PointerAveraging
 from vitrify.spec.tasks.sparse_averaging import SparseAveraging, random_sets
 
@@ -213,7 +214,9 @@ def sabotage(subject: Subject) -> Subject:
     if subject.spec.sparsity == 4:  # units that cut off the sum stay silent
         return edited(subject, "blocks.0.mlp.b_in", slice(1, None, 2), times=0.0, plus=-1e3)
     order = code_size(subject.spec.positions, subject.spec.sparsity).order
-    return zeroed(subject, "pos_embed.W_pos", (slice(None), dims[-order:]))
+    places = np.array(dense(subject.weights.arrays["pos_embed.W_pos"]))
+    places[:, dims[-order:]] = 0.0
+    return replace(subject, weights=subject.weights.with_array("pos_embed.W_pos", places))
 
 
 CLAIM = Claim(subjects, check, sabotage, id="R17", standing="theorem", certified="proved", budget_seconds=60)
