@@ -34,8 +34,11 @@ APPROXIMATE = {  # not exact by design, and why; everything else is, up to round
     "estimate-norm": "the norm's epsilon moves the estimate by a stated amount",
     "sets-units": "soft attention averages over a set up to the asked-for tolerance",
     "sets-signs": "soft attention averages over a set up to the asked-for tolerance",
-    "sets-coherent": "soft attention averages over a set up to the asked-for tolerance",
+    "sets-superimposed": "soft attention averages over a set up to the asked-for tolerance",
     "sets-moments": "soft attention averages over a set up to the asked-for tolerance",
+    "sets-trivial": "soft attention averages over a set up to the asked-for tolerance",
+    "pointers-superimposed": "soft attention averages over a set up to the asked-for tolerance",
+    "pointers-heads": "soft attention leaks up to the asked-for tolerance",
 }
 
 

@@ -2,9 +2,9 @@ r"""Sparse averaging runs on one head in one layer: positions have keys, sets ha
 
 In the spirit of Sanford, Hsu and Telgarsky (2023, arXiv 2306.02896); the weights are our own derivation. Position $j$
 carries the key $u_j$ of a code of sets (`vitrify.kit.set_codes`), a symbol the query $w_y$ of its set $y$ and its
-vector $z$. With scores of 1 on the set, at most $\tfrac12$ off it, and the temperature $\alpha = \lceil 2\ln(4N/
-\varepsilon) \rceil$, the head's output is within $\varepsilon$ of the mean. Each of the four codes is a construction of
-its own; `moments` has a gap of its own, $g$, and the temperature $\lceil\ln(4N/\varepsilon)/g\rceil$.
+vector $z$. With scores that are the same on the set and less by $g$ off it, at the temperature $\alpha =
+\lceil\ln(4N/\varepsilon)/g\rceil$ the head's output is within $\varepsilon$ of the mean. Each code is a construction of
+its own. Where pointers are tokens, so that every set is an input, see `pointer_averaging.py`.
 
 | | formula |
 | --- | --- |
@@ -12,22 +12,22 @@ its own; `moments` has a gap of its own, $g$, and the temperature $\lceil\ln(4N/
 | width | $2d' + 2m$: vector, key and query, and $d'$ for the answer, as a stream keeps what it holds |
 | query of the head, its value | $m$; $d'$ |
 | units | 0 |
-| $m$ | $\lceil 19\,q\ln N\rceil$ signs, $\lceil 3\,q\ln N\rceil$ units, $\min_k n_kp_k$ coherent, $2q$ moments |
+| $m$ | $\lceil 19\,q\ln N\rceil$ signs, $\lceil 3\,q\ln N\rceil$ units, $\min_r n_rp_r$ superimposed, $2q$ moments |
+| $m$ without any idea | $\min(N, S)$ for $S$ sets: `sets-trivial`, the measure of the others |
 
 Every declared set is checked when the net is built, without rounding; a code that fails is refused.
 """
 
 from __future__ import annotations
 
-from math import ceil, log
+from math import ceil, comb, log
 
 import numpy as np
 
 from vitrify.constructions.catalogue import Attention, BuildRefused, DeclaredSizes, ToleranceOfMeans, construction
-from vitrify.kit import set_codes
 from vitrify.kit.heads.sets import set_attend
 from vitrify.kit.network import Builder, Network, Output, Readout, Reals, Space
-from vitrify.kit.set_codes import MAX_OFF_SCORE, CodeOfSets, SetCode, max_score_off_any_set, set_code, width_of
+from vitrify.kit.set_codes import MAX_OFF_SCORE, RANDOM, CodeOfSets, SetCode, set_code, width_of
 from vitrify.spec.ngrams.model import BEGIN
 from vitrify.spec.tasks.sparse_averaging import SparseAveraging
 
@@ -49,19 +49,18 @@ def _certified(
     task: SparseAveraging, code: CodeOfSets, eps: float, width: int | None, seed: int | None
 ) -> tuple[SetCode, float]:
     """Return a code and its temperature; refuse if a score off a set is above ½, or if float64 is too coarse."""
-    beta = temperature(task.length, eps)
     sets = np.array(task.pointers) - 1
-    random = code in ("signs", "units")
+    random = code in RANDOM
     for draw in range(MAX_DRAWS if random else 1) if seed is None else [seed]:
         candidate = set_code(code, task.length, sets, accuracy=accuracy(task.length, eps), width=width, seed=draw)
         scores = candidate.exact_scores
-        if code == "moments":
-            beta = temperature(task.length, eps, float(scores.gap)) if scores.gap > 0 else np.inf
-        if (code == "moments" or scores.off <= MAX_OFF_SCORE) and scores.gap > 0 and _error(candidate, beta) <= eps:
+        gap = {"moments": float(scores.gap), "superimposed": 1.0, "trivial": 1.0}.get(code, 0.5)
+        beta = temperature(task.length, eps, gap) if gap > 0 else np.inf
+        if (not random or scores.off <= MAX_OFF_SCORE) and scores.gap > 0 and _error(candidate, beta) <= eps:
             return candidate, beta
-    if code == "moments":
+    if not random:
         raise BuildRefused(
-            f"moments tell members of a set from other positions by a gap of {float(scores.gap):.3g}, too little for "
+            f"{code} tell members of a set from other positions by a gap of {float(scores.gap):.3g}, too little for "
             "float64: use another construction, smaller sets or fewer positions"
         )
     raise BuildRefused(
@@ -75,14 +74,6 @@ def _error(code: SetCode, beta: float) -> float:
     return scores.error(beta) + scores.size * scores.rounding(beta)
 
 
-def _every_set(code: SetCode, task: SparseAveraging, eps: float) -> dict[str, object]:
-    """Return the code's bound for sets that the task does not name, rounding of queries included."""
-    if code.name != "coherent":
-        return {}
-    off = max_score_off_any_set(set_codes.coherence(code.keys), task.sparsity)
-    return {} if off is None else {"largest score off any set": float(off) + accuracy(task.length, eps)}
-
-
 def _numbers(rows: np.ndarray) -> Reals:
     largest = float(np.abs(rows).max(initial=0.0))
     return Reals(tuple(str(k + 1) for k in range(rows.shape[1])), -largest, largest)
@@ -90,7 +81,8 @@ def _numbers(rows: np.ndarray) -> Reals:
 
 def sizes(task: SparseAveraging, *, code: CodeOfSets = "units") -> DeclaredSizes:
     """Return all sizes, by the dimensions of a key in the code."""
-    m = width_of(code, task.length, task.sparsity)
+    count = len(task.sets) or comb(task.length, task.sparsity)
+    m = width_of(code, task.length, task.sparsity, count)
     return DeclaredSizes({"layers": 1, "heads": 1, "d_model": 2 * task.dimensions + 2 * m, "d_head": m, "units": 0})
 
 
@@ -99,6 +91,7 @@ def sizes(task: SparseAveraging, *, code: CodeOfSets = "units") -> DeclaredSizes
     "means of sets in one head, random unit vectors and linear programs",
     sizes,
     default=True,
+    certified=("to T", "to T"),
     unproved="whose length is not known",
     code="units",
 )
@@ -106,22 +99,33 @@ def sizes(task: SparseAveraging, *, code: CodeOfSets = "units") -> DeclaredSizes
     "sets-signs",
     "means of sets in one head, random signs and least squares",
     sizes,
+    certified=("to T", "to T"),
     unproved="whose length is not known",
     code="signs",
 )
 @construction(
-    "sets-coherent",
+    "sets-superimposed",
     "means of sets in one head, a code with a certificate for every set",
     sizes,
+    certified=("to T", "to T"),
     unproved="whose length is not known",
-    code="coherent",
+    code="superimposed",
 )
 @construction(
     "sets-moments",
     "means of sets in one head of 2q dimensions, with a tiny gap",
     sizes,
+    certified=("to T", "to T"),
     unproved="whose length is not known",
     code="moments",
+)
+@construction(
+    "sets-trivial",
+    "means of sets in one head, a dimension for each position or for each set",
+    sizes,
+    certified=("to T", "to T"),
+    unproved="whose length is not known",
+    code="trivial",
 )
 def sparse_averaging(
     task: SparseAveraging,
@@ -157,7 +161,6 @@ def sparse_averaging(
         {
             "dimensions of a key": scores.dimensions,
             "largest score off a set": float(scores.off),
-            **_every_set(chosen, task, eps),
         },
         source="in the spirit of Sanford, Hsu and Telgarsky 2023, arXiv 2306.02896",
         reuse=False,

@@ -1,23 +1,21 @@
 r"""Codes of sets: a key for every position and a query for every set, with product 1 on the set and less off it.
 
-With keys $u_j$, the query of a set $y$ of $q$ positions is a vector $w_y$ with $u_j \cdot w_y = 1$ for $j \in y$ and at
-most $\tfrac12$ elsewhere. For $N$ positions:
+With keys $u_j$, the query of a set $y$ of $q$ positions is a vector $w_y$ whose products with the keys are the same on
+the set, and less by a gap $g$ elsewhere. For $N$ positions and $S$ sets:
 
-| code | keys | queries | dimensions $m$ | proved for |
-| --- | --- | --- | --- | --- |
-| `signs` | random signs | least squares | $\lceil 19\,q \ln N\rceil$ | the sets checked |
-| `units` | random unit vectors | linear program | $\lceil 3\,q \ln N\rceil$ | the sets checked |
-| `coherent` | Reed–Solomon words, one-hot digits | least squares | $\min_k n_k p_k$ | all sets |
-| `moments` | $\cos$ and $\sin$ of $2\pi kj/N$, $k \le q$ | Fourier series | $2q$ | all sets, tiny gap |
+| code | keys | queries | dimensions $m$ | gap, relative to the score on the set | proved for |
+| --- | --- | --- | --- | --- | --- |
+| `signs` | random signs | least squares | $\lceil 19\,q \ln N\rceil$ | $\tfrac12$ | the sets checked |
+| `units` | random unit vectors | linear program | $\lceil 3\,q \ln N\rceil$ | $\tfrac12$ | the sets checked |
+| `superimposed` | words of a Reed–Solomon code | clipped sum of keys | $\min_r n_r p_r$ | $\tfrac1{n}$ | all sets |
+| `moments` | $\cos$ and $\sin$ of $2\pi kj/N$, $k \le q$ | Fourier series | $2q$ | tiny | all sets |
+| `trivial` | one-hot, or one dimension per set | the set | $\min(N, S)$ | 1 | all sets; the sets listed |
 
 Least squares is $w_y = U_y^\top (U_y U_y^\top)^{-1} 1$; the linear program finds the least $s$ with scores of at most
-$s$ off the set; the series is that of $1 - P/P_0$ below, at the angles $\theta_j = 2\pi j/N$. **Coherent.** Two of
-$p^k$ polynomials of degree below $k$ agree on at most $k-1$ of $n$ points, so unit keys have products of at most $\mu
-= (k-1)/n$, and off the set $|u_i \cdot w_y| \le q\mu/(1-(q-1)\mu)$, which is below
-$\tfrac12$ for $n_k = (3q-1)(k-1)+1$; $p_k$ is the least prime with $p \ge n$ and $p^k \ge N$. For $k = 1$ keys are
-one-hot, with $p = N$. **Moments.** $P(\theta) = \prod_{j \in y} (1 - \cos(\theta - \theta_j))$ with the mean $P_0$ is 0
-on $y$ and positive elsewhere, and $P_0 \le \binom{2q}{q}/2^q$ by Hölder's inequality, so that the gap is at least
-$2^q\binom{2q}{q}^{-1} \prod (1 - \cos\tfrac{2\pi d}N)$ over the $q$ nearest positions, $d = 1, 1, 2, 2, \dots$
+$s$ off the set; the series is that of $1 - P/P_0$ below, at the angles $\theta_j = 2\pi j/N$. `superimposed` is derived
+in `vitrify.kit.superimposed`. **Moments.** $P(\theta) = \prod_{j \in y} (1 - \cos(\theta - \theta_j))$ with the mean
+$P_0$ is 0 on $y$ and positive elsewhere, and $P_0 \le \binom{2q}{q}/2^q$ by Hölder's inequality, so that the gap is at
+least $2^q\binom{2q}{q}^{-1} \prod (1 - \cos\tfrac{2\pi d}N)$ over the $q$ nearest positions, $d = 1, 1, 2, 2, \dots$
 
 Random codes prove nothing about sets that were not checked. `exact_scores` checks the sets of a code without rounding.
 """
@@ -36,10 +34,12 @@ from numpy.typing import NDArray
 from vitrify.arrays import Float, Floats, Int, Ints
 from vitrify.errors import BuildRefused
 from vitrify.kit.affine import UNIT_ROUNDOFF
+from vitrify.kit.superimposed import code_size, superimposed_keys
 
 Sets = Ints  # [set, member], positions from 0
 IntegerArray = NDArray[np.int64 | np.object_]  # Python integers where int64 is too short
-CodeOfSets = Literal["signs", "units", "coherent", "moments"]
+CodeOfSets = Literal["signs", "units", "superimposed", "moments", "trivial"]
+RANDOM: tuple[CodeOfSets, ...] = ("signs", "units")
 
 MAX_OFF_SCORE = Fraction(1, 2)
 DIMENSIONS_PER_Q_LN_N = {"signs": 19.0, "units": 3.0}
@@ -125,21 +125,6 @@ def exact_scores(
     )
 
 
-def coherence(keys: Floats) -> Fraction:
-    """Return the largest product of two different keys over the least square of one, exactly, over all pairs."""
-    gram, bits = products(keys, keys)
-    squares = gram.diagonal().copy()
-    apart = gram.copy()
-    np.fill_diagonal(apart, 0)
-    return fraction(abs(apart).max(initial=0), bits) / fraction(squares.min(), bits)
-
-
-def max_score_off_any_set(mu: Fraction, sparsity: int) -> Fraction | None:
-    """Return a bound on the score off any set of `sparsity` keys with coherence `mu`; None if it proves nothing."""
-    slack = 1 - (sparsity - 1) * mu
-    return sparsity * mu / slack if slack > 0 else None
-
-
 def min_gap_of_moments(length: int, sparsity: int) -> float:
     """Return a lower bound on the gap of `moments` for every set, rounded downwards by ball arithmetic."""
     from flint import arb, fmpq
@@ -150,7 +135,7 @@ def min_gap_of_moments(length: int, sparsity: int) -> float:
     return float(np.nextafter(float(gap.lower()), -np.inf))
 
 
-# The four codes
+# The codes
 
 
 def set_code(
@@ -164,12 +149,18 @@ def set_code(
         angles = 2 * np.pi * np.outer(np.arange(length), np.arange(1, sparsity + 1)) / length
         keys = np.concatenate([np.cos(angles), np.sin(angles)], axis=1)
         return SetCode(name, keys, sets, _moment_queries(length, sets))
-    if name == "coherent":
-        keys = _reed_solomon(length, *reed_solomon(length, sparsity))
-    else:
-        rng = np.random.default_rng(seed)
-        size = width_of(name, length, sparsity) if width is None else width
-        keys = rng.choice([-1.0, 1.0], (length, size)) if name == "signs" else _unit_vectors(rng, length, size)
+    if name == "trivial":
+        members = np.zeros((len(sets), length))
+        np.put_along_axis(members, sets, 1.0, axis=1)
+        one_hot = length <= len(sets)
+        keys, queries = (np.eye(length), members) if one_hot else (members.T, np.eye(len(sets)))
+        return SetCode(name, keys, sets, queries)
+    if name == "superimposed":
+        keys = superimposed_keys(length, code_size(length, sparsity))
+        return SetCode(name, keys, sets, np.minimum(keys[sets].sum(axis=1), 1.0))
+    rng = np.random.default_rng(seed)
+    size = width_of(name, length, sparsity, len(sets)) if width is None else width
+    keys = rng.choice([-1.0, 1.0], (length, size)) if name == "signs" else _unit_vectors(rng, length, size)
     queries = _programmed(keys, sets) if name == "units" else _least_squares(keys, sets)
     step = 2.0 ** -bits_of(keys, accuracy)
     return SetCode(name, keys, sets, np.round(queries / step) * step)
@@ -180,36 +171,15 @@ def bits_of(keys: Floats, accuracy: float) -> int:
     return max(0, ceil(log2(np.abs(keys).sum(axis=1).max() / (2 * accuracy))))
 
 
-def width_of(name: CodeOfSets, length: int, sparsity: int) -> int:
-    """Return the dimensions of a code by its formula."""
+def width_of(name: CodeOfSets, length: int, sparsity: int, sets: int) -> int:
+    """Return the dimensions of a code of a number of sets by its formula."""
     if name == "moments":
         return 2 * sparsity
-    if name == "coherent":
-        points, prime, _ = reed_solomon(length, sparsity)
-        return points * prime
+    if name == "trivial":
+        return min(length, sets)
+    if name == "superimposed":
+        return code_size(length, sparsity).width
     return max(1, ceil(DIMENSIONS_PER_Q_LN_N[name] * sparsity * log(length)))
-
-
-def reed_solomon(length: int, sparsity: int) -> tuple[int, int, int]:
-    """Return points, prime and digits of the narrowest code whose coherence is low enough for all sets."""
-    choices = [(1, length, 1)]
-    for digits in range(2, max(2, length.bit_length()) + 1):
-        points = (3 * sparsity - 1) * (digits - 1) + 1
-        prime = next(p for p in range(max(points, 2), 2 * max(points, length) + 2) if p**digits >= length and _prime(p))
-        choices.append((points, prime, digits))
-    return min(choices, key=lambda choice: choice[0] * choice[1])
-
-
-def _reed_solomon(length: int, points: int, prime: int, digits: int) -> Floats:
-    numbers = np.arange(length)
-    values = np.zeros((length, points), dtype=np.int64)
-    for power in range(digits):
-        values = (values + (numbers // prime**power % prime)[:, None] * np.arange(points) ** power) % prime
-    return np.eye(prime)[values].reshape(length, points * prime)
-
-
-def _prime(number: int) -> bool:
-    return number > 1 and all(number % d for d in range(2, int(number**0.5) + 1))
 
 
 def _unit_vectors(rng: np.random.Generator, length: int, size: int) -> Floats:

@@ -19,19 +19,16 @@ from vitrify.kit.set_codes import (
     CodeOfSets,
     ExactScores,
     bits_of,
-    coherence,
     exact_scores,
-    max_score_off_any_set,
     min_gap_of_moments,
     products,
-    reed_solomon,
     set_code,
     to_integers,
     width_of,
 )
 
 EPS = 0.05
-CODES: tuple[CodeOfSets, ...] = ("signs", "units", "coherent", "moments")
+CODES: tuple[CodeOfSets, ...] = ("signs", "units", "superimposed", "moments", "trivial")
 ACCURACY = EPS / (8 * 20)
 
 
@@ -87,8 +84,8 @@ def test_inspection_is_what_fractions_say(code: CodeOfSets) -> None:
     off = [row[j] for row, members in zip(scores, sets.tolist(), strict=True) for j in range(20) if j not in members]
     seen = found.exact_scores
     assert (seen.low, seen.high, seen.off) == (min(on), max(on), max([*off, Fraction(0)]))
-    assert (seen.size, seen.others, seen.dimensions) == (3, 18, width_of(code, 20, 3))
-    assert found.keys.shape == (20, width_of(code, 20, 3))
+    assert (seen.size, seen.others, seen.dimensions) == (3, 18, width_of(code, 20, 3, 5))
+    assert found.keys.shape == (20, width_of(code, 20, 3, 5))
 
 
 def test_an_inspection_counts_the_key_of_bos() -> None:
@@ -129,7 +126,7 @@ def test_the_error_is_the_formula() -> None:
 @each("seed", range(4))
 def test_signs_of_full_width_have_certificates_and_narrow_ones_have_none(q: int, seed: int) -> None:
     sets = sets_of(256, q, 256, seed=100 + seed)
-    assert width_of("signs", 256, q) == ceil(19 * q * log(256))
+    assert width_of("signs", 256, q, 256) == ceil(19 * q * log(256))
     wide = set_code("signs", 256, sets, accuracy=ACCURACY, seed=seed).exact_scores
     assert wide.off <= MAX_OFF_SCORE
     assert max(abs(wide.low - 1), abs(wide.high - 1)) <= Fraction(ACCURACY)
@@ -142,7 +139,7 @@ def test_signs_of_full_width_have_certificates_and_narrow_ones_have_none(q: int,
 def test_linear_programs_need_a_sixth_of_the_width(q: int) -> None:
     sets = sets_of(256, q, 6, seed=q)
     seen = set_code("units", 256, sets, accuracy=ACCURACY).exact_scores
-    assert seen.dimensions == ceil(3 * q * log(256)) < width_of("signs", 256, q) / 6
+    assert seen.dimensions == ceil(3 * q * log(256)) < width_of("signs", 256, q, 256) / 6
     assert seen.off <= MAX_OFF_SCORE
     assert max(abs(seen.low - 1), abs(seen.high - 1)) <= Fraction(ACCURACY)
     assert seen.error(20.0) <= EPS
@@ -159,34 +156,12 @@ def test_a_linear_program_is_better_than_least_squares_with_the_same_keys() -> N
 
 
 @each(("length", "q"), [(49, 2), (60, 2), (25, 3), (16, 1), (12, 4)])
-def test_low_coherence_holds_for_all_sets(length: int, q: int) -> None:
+def test_superimposed_and_trivial_codes_hold_for_all_sets(length: int, q: int) -> None:
     sets = all_sets(length, q)
-    found = set_code("coherent", length, sets, accuracy=ACCURACY)
-    gram = found.keys @ found.keys.T
-    squares = gram.diagonal()
-    mu = coherence(found.keys)
-    assert float(mu) == np.abs(gram - np.diag(squares)).max() / squares.min()
-    off = max_score_off_any_set(mu, q)
-    assert off is not None
-    assert found.exact_scores.off <= off + Fraction(ACCURACY) <= MAX_OFF_SCORE
-
-
-@each(("length", "q"), [(49, 2), (256, 2), (256, 4), (256, 8), (2000, 2), (5, 1), (1, 1)])
-def test_reed_solomon_codes(length: int, q: int) -> None:
-    points, prime, digits = reed_solomon(length, q)
-    found = set_code("coherent", length, np.arange(q)[None], accuracy=ACCURACY)
-    assert found.keys.shape == (length, points * prime)
-    assert points * prime <= length
-    assert coherence(found.keys) == (Fraction(digits - 1, points) if length > 1 else 0)
-    assert len({tuple(row) for row in found.keys.tolist()}) == length
-    assert (3 * q - 1) * (digits - 1) < points  # so that scores off any set stay below one half
-    if (length, q) == (2000, 2):
-        assert points * prime < 200
-
-
-def test_coherence_may_prove_nothing() -> None:
-    assert max_score_off_any_set(MAX_OFF_SCORE, 3) is None
-    assert max_score_off_any_set(Fraction(1, 5), 2) == MAX_OFF_SCORE
+    for code in ("superimposed", "trivial"):
+        seen = set_code(code, length, sets, accuracy=ACCURACY).exact_scores
+        assert seen.spread == 0
+        assert seen.gap >= 1
 
 
 @each(("length", "q"), [(8, 1), (12, 2), (12, 3), (16, 4)])
@@ -211,7 +186,7 @@ def test_moments_are_products_of_cosines() -> None:
     assert np.allclose(found.queries @ found.keys.T, 1 - product(angles) / mean)
 
 
-@pytest.mark.parametrize("code", ["signs", "units", "coherent"])
+@pytest.mark.parametrize("code", ["signs", "units"])
 def test_queries_have_the_stated_bits(code: CodeOfSets) -> None:
     sets = sets_of(30, 3, 5, seed=3)
     for accuracy in (1e-2, 1e-4):
@@ -237,5 +212,7 @@ def test_keys_that_can_not_be_told_apart_have_no_queries() -> None:
 
 
 def test_unknown_codes_are_refused() -> None:
-    with pytest.raises(BuildRefused, match="the codes of sets are signs, units, coherent, moments, not 'x'"):
+    with pytest.raises(
+        BuildRefused, match="the codes of sets are signs, units, superimposed, moments, trivial, not 'x'"
+    ):
         set_code("x", 4, np.array([[0]]), accuracy=0.1)  # type: ignore[arg-type]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from vitrify.certification.oracles.catalogue import oracle
@@ -36,7 +38,7 @@ class SetOracle(TaskOracle):
         seen = looked_at(weights, self.task)
         if seen is None or not has_architecture(weights, Transformer):
             return {}, None
-        proved = _proved(weights, seen)
+        proved = proved_error(weights, seen)
         measured: dict[str, object] = {LOW: float(seen.low), HIGH: float(seen.high), OFF: float(seen.off)}
         measured[PROVED] = proved
         if seen.gap > 0 and proved <= self.tolerance():
@@ -61,17 +63,18 @@ def looked_at(weights: Weights[SequenceArchitecture], task: SparseAveraging) -> 
     return exact_scores(keys[net.pads :], queries, np.tile(sets, (len(task.vectors), 1)))
 
 
-def _proved(weights: Weights, seen: ExactScores) -> float:
-    """Return the largest distance of an answer from the mean, for vectors of norm 1."""
+def proved_error(weights: Weights[Any], seen: ExactScores) -> float:
+    """Return the largest distance of an answer from the mean, for vectors of norm 1, taken by the last head."""
     net = weights.architecture
-    beta = float(weights.arrays["blocks.0.attn.beta"][0])
-    kind = net.blocks[0].heads[0].attention
-    rounding = UNIT_ROUNDOFF * (2 * net.d_model + seen.dimensions) * seen.bound  # of a score
+    last = len(net.blocks) - 1
+    head, beta = net.blocks[last].heads[0], float(weights.arrays[f"blocks.{last}.attn.beta"][0])
+    rounding: float = UNIT_ROUNDOFF * (2 * net.d_model + seen.dimensions) * seen.bound  # of a score
     if seen.gap <= 0:
         return np.inf
-    if kind == "softmax":
-        return seen.error(beta) + 4 * beta * rounding
+    summed = 4 * UNIT_ROUNDOFF * (seen.size + seen.others)  # rounding of weights and of their products with vectors
+    if head.attention == "softmax":
+        return seen.error(beta) + 4 * beta * rounding + summed
     spread, gap = float(seen.spread) + 2 * rounding, float(seen.gap) - 2 * rounding
-    if kind == "sparsemax":
-        return seen.size * beta * spread if seen.size * beta * gap >= 1 else np.inf
-    return 0.0 if spread < net.blocks[0].heads[0].resolution < gap else np.inf
+    if head.attention == "sparsemax":
+        return seen.size * beta * spread + summed if seen.size * beta * gap >= 1 else np.inf
+    return summed if spread < head.resolution < gap else np.inf

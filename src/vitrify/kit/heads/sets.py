@@ -8,12 +8,21 @@ from vitrify.errors import BuildRefused
 from vitrify.kit.heads.average import rounding_of_mean
 from vitrify.kit.network import Affine, Builder, Space
 from vitrify.kit.set_codes import ExactScores
+from vitrify.net.transformer import Mask
 
 
 def set_attend(
-    net: Builder, query: Space, key: Space, value: Space, writes: Space, *, scores: ExactScores, beta: float
+    net: Builder,
+    query: Space,
+    key: Space,
+    value: Space,
+    writes: Space,
+    *,
+    scores: ExactScores,
+    beta: float,
+    mask: Mask = "none",
 ) -> Space:
-    r"""Return the mean of a value over the positions whose key belongs to the query's set; all positions are visible.
+    r"""Return the mean of a value over the visible positions whose key belongs to the query's set.
 
     `scores` are the exact bounds of the products of all queries and keys; the value must be 0 at BOS, whose key is 0.
     With members' scores spread by at most $\delta$ and a gap $g$ below them, in a set of $q$:
@@ -41,7 +50,7 @@ def set_attend(
         key=Affine.copy(key),
         value=Affine.copy(value),
         writes=writes,
-        mask="none",
+        mask=mask,
         gap=None if soft else gap,
         bound=scores.bound,
         shares=True,

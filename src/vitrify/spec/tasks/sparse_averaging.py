@@ -68,8 +68,7 @@ class SparseAveraging(Task):
     @cached_property
     def vectors(self) -> NDArray[np.float64]:
         """Vectors that a position may hold, [vector, dimension]."""
-        eye = np.eye(self.dimensions)
-        return np.stack([eye, -eye], axis=1).reshape(-1, self.dimensions)
+        return signed_units(self.dimensions)
 
     @cached_property
     def pointers(self) -> tuple[tuple[int, ...], ...]:
@@ -104,6 +103,12 @@ class SparseAveraging(Task):
     def draw(self, rng: np.random.Generator, length: int) -> tuple[str, ...]:
         """Return random vectors and sets, or a prefix of such a word."""
         return tuple(self.alphabet[i] for i in rng.integers(len(self.alphabet), size=self.length))[:length]
+
+
+def signed_units(dimensions: int) -> NDArray[np.float64]:
+    """Return the unit vectors and their negatives, e1, -e1, e2, …: [vector, dimension]."""
+    eye = np.eye(dimensions)
+    return np.stack([eye, -eye], axis=1).reshape(-1, dimensions)
 
 
 def random_sets(length: int, sparsity: int, count: int, seed: int) -> tuple[str, ...]:
