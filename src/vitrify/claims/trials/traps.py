@@ -40,7 +40,7 @@ RIVALS = "trace < 0", "P_aa < π_a for all a", "P has no other eigenvalue with a
 Point = Mapping[str, Array]
 
 
-class Net(NamedTuple):
+class Descent(NamedTuple):
     """A net and its training: standard deviations of the first E, U and of W₁, W₂; rate and number of steps."""
 
     start: float
@@ -52,12 +52,12 @@ class Net(NamedTuple):
 
 SMALL, SMALLER = 1e-3, 1e-5  # starts of the nets whose escape is timed
 NETS = {
-    "no MLP": Net(SMALL, 0.5, 4000),
-    "no MLP, smaller start": Net(SMALLER, 0.5, 4000),
-    "no MLP, large start": Net(1.0, 0.2, 5000),
-    "untied": Net(SMALL, 0.5, 4000, tied=False),
-    "MLP": Net(0.01, 0.5, 4000, mlp=(0.1, 0.1)),
-    "MLP, large start": Net(1.0, 0.2, 10_000, mlp=(D**-0.5, UNITS**-0.5)),
+    "no MLP": Descent(SMALL, 0.5, 4000),
+    "no MLP, smaller start": Descent(SMALLER, 0.5, 4000),
+    "no MLP, large start": Descent(1.0, 0.2, 5000),
+    "untied": Descent(SMALL, 0.5, 4000, tied=False),
+    "MLP": Descent(0.01, 0.5, 4000, mlp=(0.1, 0.1)),
+    "MLP, large start": Descent(1.0, 0.2, 10_000, mlp=(D**-0.5, UNITS**-0.5)),
 }
 TIMED = "no MLP", "no MLP, smaller start"
 
@@ -151,7 +151,7 @@ def entropies(kernels: Floats) -> tuple[Floats, Floats]:
     return -(pi * np.log(pi)).sum(axis=-1), (pi * rows).sum(axis=-1)
 
 
-def saved(net: Net, kernels: Floats, seed: int) -> Floats:
+def saved(net: Descent, kernels: Floats, seed: int) -> Floats:
     """Return how far the loss is below that of ignoring the input, at every step of training: [step, kernel]."""
     pi, rng, (count, states) = stationary(kernels), np.random.default_rng((seed, 1)), kernels.shape[:2]
     shapes = {"E": (states, D)} | ({} if net.tied else {"U": (states, D)})
