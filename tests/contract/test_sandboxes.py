@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import fields
 from functools import cache
 from typing import Any
 
@@ -14,6 +13,7 @@ from scipy import stats
 
 from cases import each, rest_slow
 from oracles.rows import reference
+from vitrify.encoding import named_fields
 from vitrify.errors import InputError
 from vitrify.parameters import described
 from vitrify.sandboxes.catalogue import Example, Sandbox, entry, examples, make, names
@@ -211,7 +211,8 @@ def test_nobody_beats_the_optimal_predictor_and_the_floor_is_its_loss(name: str)
 @each("name", names())
 def test_parameters_are_checked_and_can_be_written_down(name: str) -> None:
     sandbox = small(name)
-    assert json.loads(json.dumps(sandbox.identity())).keys() == {f.name for f in fields(sandbox)}
+    known = {f.name for f in named_fields(sandbox)}
+    assert json.loads(json.dumps(sandbox.identity())).keys() == known
     with pytest.raises(InputError, match="nonsense is not a parameter; there are: "):
         make(name, {"nonsense": 1})
     for number in (p.name for p in described(type(sandbox)) if p.type in (int, float)):

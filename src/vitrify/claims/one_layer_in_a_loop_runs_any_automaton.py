@@ -113,4 +113,4 @@ def _alike(one: Weights, other: Weights) -> bool:
     return all(array.tobytes() == second[name].tobytes() for name, array in first.items())
 
 
-CLAIM = Claim(subjects, check, sabotage, id="R33", standing="theorem", certified="proved", budget_seconds=15)
+CLAIM = Claim(subjects, check, sabotage, id="R34", standing="theorem", certified="proved", budget_seconds=15)

@@ -92,7 +92,7 @@ def superimposed(
     "means over every set of positions, a head for each of its pointers",
     heads_sizes,
     certified=("sampled", "sampled"),
-    unproved="may leak",
+    unproved="answers may be off by",
 )
 def heads(
     task: PointerAveraging, *, attention: Attention = "softmax", tolerance: ToleranceOfMeans | None = None

@@ -13,7 +13,7 @@ from vitrify.arrays import Floats
 from vitrify.claims import deep_cnns_need_classes_times_m_to_the_depth_strings_of_a_random_hierarchy as claim
 from vitrify.claims.catalogue import Subject
 from vitrify.claims.protocol.measurements import Measured
-from vitrify.claims.trials.sample_complexity import CNN, SHALLOW, Curve, Model, curves, growth, law, spread
+from vitrify.claims.trials.sample_complexity import CNN, SHALLOW, ErrorCurve, Model, curves, growth, law, spread
 
 Needed = Callable[[Model], float]  # strings for 10 % error
 
@@ -108,7 +108,7 @@ def test_a_shallow_net_that_no_size_is_enough_for_needs_more_than_any_multiple(l
 def test_crossings_are_interpolated_or_known_from_one_side() -> None:
     rows = np.array([100.0, 200.0, 400.0])
     error = np.array([[0.5, 0.2, 0.0], [0.5, 0.4, 0.3], [0.05, 0.0, 0.0], [0.5, math.nan, 0.02]])
-    low, high = Curve(rows, error, np.ones((4, 3), dtype=bool)).logs()
+    low, high = ErrorCurve(rows, error, np.ones((4, 3), dtype=bool)).logs()
     assert np.exp(low) == pytest.approx([200 * 2**0.5, 400, 0, 200 * 2 ** (0.9 / 0.98)])
     assert np.exp(high) == pytest.approx([200 * 2**0.5, math.inf, 100, 200 * 2 ** (0.9 / 0.98)])
 
@@ -118,9 +118,9 @@ def test_a_model_that_is_not_reached_makes_the_slope_no_larger() -> None:
     rows = np.logspace(0, 29, 30, base=2.0)
     models = [Model(4, 4, 4, L) for L in (3, 4, 5)]
 
-    def curve(needed: float, last: int) -> Curve:
+    def curve(needed: float, last: int) -> ErrorCurve:
         error: Floats = np.where(rows < needed, 0.5, 0.0)[:last]
-        return Curve(rows[:last], np.stack([error, error]), np.ones((2, last), dtype=bool))
+        return ErrorCurve(rows[:last], np.stack([error, error]), np.ones((2, last), dtype=bool))
 
     exact = growth({model: curve(model.star**1.5, 30) for model in models})
     assert exact.value == pytest.approx(1.5, abs=0.1)
@@ -137,7 +137,7 @@ def test_the_regression_tells_classes_from_productions() -> None:
     for model in models:
         steep = np.log(rows) - math.log(5 * model.classes**2 * model.m ** (0.5 * model.L))
         error = 0.2 / (1 + np.exp(4 * steep))
-        own[model] = Curve(rows, np.stack([error, error]), np.ones((2, len(rows)), dtype=bool))
+        own[model] = ErrorCurve(rows, np.stack([error, error]), np.ones((2, len(rows)), dtype=bool))
     _, classes, productions = law(own).coefficients
     assert (classes.value, productions.value) == pytest.approx((2, 0.5), abs=0.01)
     assert spread(own, 0.1)[1] == 1

@@ -34,7 +34,7 @@ CNN, SHALLOW = "CNN", "two hidden layers"
 AT_ERROR = 0.10
 MAX_USED = 0.9  # of all strings, training and test strings together
 TOGETHER = 4  # sizes of a trial: members that need many steps keep those that are done waiting
-Curves: TypeAlias = "Mapping[Model, Curve]"
+Curves: TypeAlias = "Mapping[Model, ErrorCurve]"
 
 
 class Model(NamedTuple):
@@ -126,7 +126,7 @@ def measured(subject: Subject) -> Measured:
 
 
 @dataclass(frozen=True)
-class Curve:
+class ErrorCurve:
     """The errors [grammar, size] of a net on a model, and whether its training loss was reached there."""
 
     rows: Floats
@@ -153,7 +153,7 @@ class Curve:
         return np.where(known, exact, low), np.where(known, exact, high)
 
 
-def curves(subject: Subject, arrays: Measured, net: str) -> dict[Model, Curve]:
+def curves(subject: Subject, arrays: Measured, net: str) -> dict[Model, ErrorCurve]:
     """Return the curves of a net by model, from the trials that are parts of them."""
     parts: dict[Model, list[str]] = {}
     for name, trial in subject.trials.items():
@@ -164,7 +164,7 @@ def curves(subject: Subject, arrays: Measured, net: str) -> dict[Model, Curve]:
         rows, error, stopped = (
             np.concatenate([arrays[f"{name}/{key}"] for name in names]) for key in ("rows", "error", "stopped")
         )
-        joined[model] = Curve(rows, error.T, stopped.T >= 0)
+        joined[model] = ErrorCurve(rows, error.T, stopped.T >= 0)
     return joined
 
 
@@ -210,7 +210,7 @@ def growth(own: Curves) -> IntervalEstimate:
     return IntervalEstimate(float(value), (float(value - half), float(value + half)))
 
 
-def center(curve: Curve) -> float:
+def center(curve: ErrorCurve) -> float:
     """Return the mean of ln P(10 %) over grammars; what is known from one side counts as that end."""
     low, high = curve.logs()
     return float(np.where(np.isfinite(low), low, high).mean())
