@@ -141,7 +141,6 @@ def test_what_was_learned_is_kept(name: str) -> None:
     headline = HEADLINES[name]
     outcome = headline.recorded(EVIDENCE)
     assert (outcome.id, outcome.standing) == (headline.fields["id"], headline.fields["standing"])
-    assert outcome.title == headline.title
     subjects = {"large": claim_of(headline).large, "quick": claim_of(headline).subjects}[outcome.scale]
     assert subjects is not None
     plan = claim_of(headline).plan
