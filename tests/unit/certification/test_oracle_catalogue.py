@@ -44,6 +44,7 @@ OWN = {  # the oracle of every kind and output that has a registered one
     ("Knowledge", "class"): "AnswerOracle",
     ("SparseAveraging", "values"): "SetOracle",
     ("Estimate", "values"): "TaskOracle",
+    ("PointerAveraging", "values"): "TaskOracle",
 } | {
     (task, output): "TaskOracle"
     for task in ("Composition", "Copying", "KHop", "Match2", "Match3Bigram", "Match3Local", "Recall")

@@ -75,8 +75,8 @@ def words_of(meaning: Meaning) -> list[tuple[str, ...]]:
     rng = np.random.default_rng(0)
     if meaning.language is None:
         return [tuple(rng.choice(meaning.inputs, size=length).tolist()) for length in (0, 1, 2, 5, 12)]
-    listed = [tuple(islice(word, 40)) for word in islice(meaning.language.examples(), 3)]
-    drawn = [tuple(islice(meaning.language.draw(rng), 40)) for _ in range(3)]
+    listed = [tuple(islice(word, 64)) for word in islice(meaning.language.examples(), 3)]
+    drawn = [tuple(islice(meaning.language.draw(rng), 64)) for _ in range(3)]
     return [*islice(meaning.language.prefixes(12), 9), *listed, *drawn]
 
 
