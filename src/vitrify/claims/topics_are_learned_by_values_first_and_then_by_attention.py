@@ -41,7 +41,7 @@ KINDS = {"same word": "C2", "same topic": "C0", "other topics": "C3"}  # of pair
 # Steps, batch and learning rate of values, embedding, attention, and all together.
 LARGE = dict(zip(topics.HEADS, ((2000, 64, 15.0), (3000, 64, 8.0), (2000, 64, 200.0), (2000, 64, 20.0)), strict=True))
 QUICK = dict(zip(topics.HEADS, ((250, 16, 6.0), (300, 16, 3.0), (300, 16, 150.0), (700, 16, 10.0)), strict=True))
-NEAR = f"gap / c within {1 - MAX_ERROR:g} to {1 + MAX_ERROR:g} in each seed"
+GAP_RANGE = f"gap / c within {1 - MAX_ERROR:g} to {1 + MAX_ERROR:g} in each seed"
 UNMASKED = "topics count as if no word were masked: the gap is 1/v"
 PLAN = Plan(
     version=1,
@@ -54,11 +54,11 @@ PLAN = Plan(
         ),
         "values": Statement(
             "the trained value matrix has this gap",
-            f"{NEAR}; in real documents with the computed optimum for c, and pairs of one topic rank above others "
+            f"{GAP_RANGE}; in real documents with the computed optimum for c, and pairs of one topic rank above others "
             f"at a rate ≥ {MIN_RANKED}",
             UNMASKED,
         ),
-        "embeddings": Statement("the Gram matrix of trained embeddings has the same gap", NEAR, UNMASKED),
+        "embeddings": Statement("the Gram matrix of trained embeddings has the same gap", GAP_RANGE, UNMASKED),
         "attention": Statement(
             "with values at their optimum, attention comes to prefer words of the same topic",
             f"attention to other words of the topic over that to other topics ≥ {MIN_RATIO:g} at the end, in each seed",

@@ -216,7 +216,7 @@ def test_glitches_at_trained_distances_hold_and_those_of_new_distances_alone_do_
 
 def test_the_longest_distance_that_counts_as_trained_on_occurs_once_in_ten_thousand_reads() -> None:
     law = flip_flop.P_WRITE * (1 - flip_flop.P_WRITE) ** (np.arange(1, 200) - 1)
-    assert int((law >= flip_flop.MIN_OCCURRENCE).sum()) == flip_flop.NEAR
+    assert int((law >= flip_flop.MIN_OCCURRENCE).sum()) == flip_flop.MAX_TRAINED_DISTANCE
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""How a claim with a plan is run: measure its subjects, judge the measurements, and judge draws of each null as well.
+"""Run of a claim with a plan: measure its subjects, judge the measurements, and judge draws of each null as well.
 
     measure(subject)                  trains, and returns unrounded arrays by name; by default, all curves of its trials
     judge(subject, measured)          the evidence: criteria of statements, quantities, the data of the figure

@@ -65,7 +65,7 @@ class Axis(JsonData):
 
 @dataclass(frozen=True)
 class Plan(JsonData):
-    """What a learned claim judges, and on what, before it is run.
+    """Statements of a learned claim and the units that they are judged on, fixed before the run.
 
     `units` names what is drawn independently (a grammar, a seed). `judged` are the numbers of the units of the judged
     run, `explored` those that sizes, rates and thresholds were chosen on. `chosen` says what exploration led to.

@@ -35,8 +35,18 @@ TAIL_SEEDS, TAIL_SHARE = 5, 0.2  # the first seeds also have this share of tail 
 PLAIN, TAILED = "transformer", "with tail sequences"
 MIN_OCCURRENCE = 1e-4  # of a distance in training, for it to count as trained on
 P_WRITE = (1 - P_IGNORE) / 2
-NEAR = 1 + math.floor(math.log(MIN_OCCURRENCE / P_WRITE) / math.log(1 - P_WRITE))  # the longest such distance
-EDGES = 1, 2, 4, 8, 16, 32, NEAR + 1  # first distances of the bins; the last bin is beyond what is trained on
+MAX_TRAINED_DISTANCE = 1 + math.floor(
+    math.log(MIN_OCCURRENCE / P_WRITE) / math.log(1 - P_WRITE)
+)  # the longest such distance
+EDGES = (
+    1,
+    2,
+    4,
+    8,
+    16,
+    32,
+    MAX_TRAINED_DISTANCE + 1,
+)  # first distances of the bins; the last bin is beyond what is trained on
 NULL_RATE = 1e-4  # wrong reads of an LSTM that errs after all
 Net: TypeAlias = tuple[Family, Recipe, tuple[int, int, int], int]  # test sequences by tail; sequences at once
 

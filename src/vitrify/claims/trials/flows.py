@@ -19,7 +19,8 @@ MIN_PROBABILITY, MIN_APART = 0.05, 0.2  # of p, q, 1 - p and 1 - q; of p + q fro
 SQUARE = 2.0  # largest |e| and |w| of starts over the square
 BORDER = 0.1  # largest distance of the energy from that of the saddle, of starts near the border of the basins
 STRIPS = {False: (-2.0, -1.0), True: (-0.45, -0.05)}  # w of starts near the border, by p + q > 1: e is real there
-BALL, NEAR, BETTER_W = 0.1, 0.05, -1.0  # standard deviation of small and of better starts; mean w of the better ones
+BALL, BETTER_DEVIATION = 0.1, 0.05  # standard deviation of small and of better starts
+BETTER_W = -1.0  # mean w of better starts
 MAX_DISTANCE = 1e-6  # nats between an end and the loss of the minimum that it is at
 STEP, STEPS = 0.01, 2000  # of gradient descent
 SOLID = "with a"  # starts in (e, w, a)
@@ -91,7 +92,7 @@ def starts_of(number: int, chain: Chain, counts: StartCounts) -> dict[str, Array
     level = bit_chain.SADDLE + rng.uniform(-BORDER, BORDER, counts.border)
     starts["border"] = np.stack([np.sqrt(level + w**2 - np.log(-w)), w], axis=1)
     starts |= {ball(width): rng.normal(0, width, (counts.each, 2)) for width in counts.widths}
-    starts["better"] = rng.normal((0, BETTER_W), NEAR, (counts.each, 2))
+    starts["better"] = rng.normal((0, BETTER_W), BETTER_DEVIATION, (counts.each, 2))
     starts[SOLID] = rng.normal(0, BALL, (counts.each, 3))
     return {kind: own.astype(np.float32).astype(np.float64) for kind, own in starts.items()}
 
