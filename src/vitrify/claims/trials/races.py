@@ -356,12 +356,19 @@ def draw(figures: Figures) -> Figure:
             levels = np.arange(2, 5)
             anchor = np.nanmin(np.array(data["steps"][f"{CNN}, m = {m}"], dtype=float)[:, 1])
             law = anchor * float(m) ** (power * (levels - 2))
-            steps.plot(levels, law, style, color="black", linewidth=1, label=f"slope {power}: $m^{{{power}l}}$")
+            steps.plot(
+                levels,
+                law,
+                style,
+                color="black",
+                linewidth=1,
+                label=f"slope {power}: $m^{{{power if power > 1 else str()}l}}$",
+            )
         label = "test loss above the optimum (nats)"
         title = f"m = {m}: mean of the grammars, 10–90 % band"
         panel(loss, lines=lines, at=0.01, xscale="log", xlabel="training sequences P", ylabel=label, title=title)
         steps.set(yscale="log", xlabel="step l", ylabel="sequences $P_l$", title=f"m = {m}: each grammar")
-        panel(steps, xticks=levels, size=7)
-        title = f"m = {m}: from step 3 on"
+        panel(steps, xticks=range(1, 5), size=7)
+        title = f"m = {m}: sequences in units of step 3"
         panel(collapse, lines=lines, at=0.01, xscale="log", xlabel="$P / P_3$ of the net", ylabel=label, title=title)
     return figure
