@@ -362,7 +362,7 @@ def draw(figures: Figures) -> Figure:
                 style,
                 color="black",
                 linewidth=1,
-                label=f"slope {power}: $m^{{{power if power > 1 else str()}l}}$",
+                label=f"slope {power}: $m^{{{power if power > 1 else ''}l}}$",
             )
         label = "test loss above the optimum (nats)"
         title = f"m = {m}: mean of the grammars, 10–90 % band"
