@@ -74,6 +74,15 @@ def test_what_only_speaks_or_draws_does_not(source: Path, old: str, new: str) ->
 
 
 @pytest.mark.usefixtures("source")
+def test_the_rule_that_makes_verdicts_is_part_of_the_digest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before, copy = planning.digest(PAGE, plan()), tmp_path / "evidence.py"
+    assert {path.name for path in planning.VERDICTS} == {"evidence.py", "judging.py"}
+    copy.write_text(planning.VERDICTS[0].read_text().replace('"reversed"', '"holds"'))
+    monkeypatch.setattr(planning, "VERDICTS", (copy, *planning.VERDICTS[1:]))
+    assert planning.digest(PAGE, plan()) != before
+
+
+@pytest.mark.usefixtures("source")
 @pytest.mark.parametrize("change", [{"version": 2}, {"judged": range(200, 216)}, {"stopping": "when it looks good"}])
 def test_the_plan_is_part_of_the_digest(change: dict[str, object]) -> None:
     assert planning.digest(PAGE, plan(**change)) != planning.digest(PAGE, plan())

@@ -18,6 +18,7 @@ from functools import cache
 from pathlib import Path
 from typing import Literal
 
+from vitrify.certification import evidence
 from vitrify.certification.domains import JsonData
 from vitrify.encoding import JsonMapping, JsonObject, canonical, parsed
 from vitrify.errors import InputError
@@ -27,7 +28,8 @@ from vitrify.registry import Headline, source_of
 PACKAGE, CLAIMS = "vitrify.claims", Path(__file__).parents[1]
 PLANS = Path("docs") / "plans"
 RECORDS = Path("docs") / "evidence"  # what recording writes; it may differ from the last commit
-MACHINERY = "vitrify.claims.protocol", "vitrify.claims.catalogue"  # the same for every claim: no part of a digest
+VERDICTS = Path(evidence.__file__), Path(__file__).with_name("judging.py")  # how criteria and nulls become verdicts
+MACHINERY = "vitrify.claims.protocol", "vitrify.claims.catalogue"  # of the rest nothing decides a verdict
 SHOWN = ("draw",)  # functions that show evidence and judge nothing
 MIN_REJECTION = 0.95  # share of the null's draws that the check of a statement must reject
 NULL_DRAWS = 200
@@ -105,10 +107,11 @@ class Plan(JsonData):
 
 
 def digest(headline: Headline, plan: Plan) -> str:
-    """Return the digest of a plan and of the code that judges it."""
+    """Return the digest of a plan, of the code that judges it, and of the rules that make verdicts."""
     hasher = hashlib.sha256(canonical(plan).encode())
     outside = ("", headline.path) if headline.path is not None else None
-    for name, path in sorted(_judging(outside or source_of(PACKAGE, headline.name)).items()):
+    judging = _judging(outside or source_of(PACKAGE, headline.name)) | {path.stem: path for path in VERDICTS}
+    for name, path in sorted(judging.items()):
         hasher.update(f"{name}\n{_code(path.read_text(encoding='utf-8'))}".encode())
     return hasher.hexdigest()[:16]
 
