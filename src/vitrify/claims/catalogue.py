@@ -46,7 +46,7 @@ SECTIONS = {  # of a claim's docstring, with their titles on pages
     "Checked": "What is checked here",
     "Not checked": "What is not checked",
     "Source": "Source",
-    "Saboteur": "Saboteur",
+    "Saboteur": "Saboteur (negative control)",
 }
 STRENGTH = (Method.PROVED, Method.EXHAUSTIVE, Method.SAMPLED)  # of certificates, the strongest first
 WORK = 1e4  # multiplications of a check where the claim's own check is none of this net

@@ -56,9 +56,10 @@ Standing = Literal["theorem", "experiment", "conjecture"]
 Verdict = Literal["holds", "fails", "reversed", "not reached", "undecided", "none"]
 PARTS: dict[Section, str] = {"represent": "R", "limits": "B", "learn": "L", "generalize": "G"}  # first letters of ids
 MEANING = {  # what every certificate by this method says
-    "proved": "both links (weights = ideal network = spec) are proved for every word; short words are tested",
+    "proved": "proved at least for every word up to the net's maximum length: the weights compute their ideal network, "
+    "and that network computes the spec; short words are tested, too",
     "exhaustive": "every input is tested",
-    "sampled": "samples of inputs are tested; of words, usually all short ones, too",
+    "sampled": "tested on samples of inputs; where inputs are words, usually on all short words, too",
     "trained": "networks are trained with several seeds, and their scores are measured",
 }
 SCOPES = {  # of the two links of such a certificate
@@ -202,7 +203,7 @@ def show_entries(
     certified = f"{method}: {MEANING[method]}" if method else f"none: {claim.fields.get('uncertified', 'about losses')}"
     cells = [
         ("claim", claim.title),
-        *((SECTIONS[word], text) for word, text in parts.items()),
+        *((SECTIONS[word], text if word != "Source" else with_tags(text)) for word, text in parts.items()),
         ("standing", standing),
         ("method" if method == "trained" else "nets certified", certified),
     ]
@@ -212,6 +213,14 @@ def show_entries(
     data |= {"plan": plan} if plan else {}
     tables = described(plan) if plan else ()
     show(as_json, data, TextTable(("", ""), cells, f"{claim_id}  {claim.name}"), *tables)
+
+
+def with_tags(source: str) -> str:
+    """Return the text with the meaning of the tags in it, which say how a source was read."""
+    from vitrify.report.mathematics import READ
+
+    meanings = [f"[{tag}] {meaning}" for tag, meaning in READ.items() if f"[{tag}]" in source]
+    return "\n".join([source, "; ".join(meanings)]) if meanings else source
 
 
 def new(
