@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-from vitrify.claims import position
+from vitrify.claims import is_learned, position
 from vitrify.claims.catalogue import ClaimPage, Outcome, listing
 from vitrify.constructions.catalogue import constructions
 from vitrify.errors import InputError, VitrifyError
@@ -37,7 +37,7 @@ def recorded(claim: ClaimPage, evidence: Path) -> Outcome | None:
 
 def verdict(claim: ClaimPage, outcome: Outcome | None) -> str:
     """Return the verdict on a claim; one that trains nothing is checked by the tests every time."""
-    return outcome.verdict if outcome else "not yet run" if claim.fields.get("learned") else "holds"
+    return outcome.verdict if outcome else "not yet run" if is_learned(claim) else "holds"
 
 
 def by_part(evidence: Path) -> str:
@@ -49,7 +49,7 @@ def by_part(evidence: Path) -> str:
         outcomes = [(page, recorded(page, evidence)) for page in pages]
         counts = Counter(verdict(page, outcome) for page, outcome in outcomes)
         sums = [sum(counts[name] for name in names) for names in COLUMNS.values()]
-        trained = [outcome for page, outcome in outcomes if page.fields.get("learned")]
+        trained = [outcome for page, outcome in outcomes if is_learned(page)]
         older = f"{sum(bool(each and each.criterion_older) for each in trained)} of {len(trained)}" if trained else "–"
         lines.append(f"| {' | '.join(map(str, [title, len(pages), *sums, older]))} |")
     return "\n".join(lines)

@@ -11,7 +11,17 @@ from pathlib import Path
 import pytest
 
 from vitrify.certification.evidence import Evidence
-from vitrify.claims.catalogue import PACKAGE, STRENGTH, Claim, Outcome, claim_of, listing, run_claim
+from vitrify.claims import is_learned
+from vitrify.claims.catalogue import (
+    PACKAGE,
+    STRENGTH,
+    TRAINING_SECONDS,
+    Claim,
+    Outcome,
+    claim_of,
+    listing,
+    run_claim,
+)
 from vitrify.claims.trials.trial import run_trial
 from vitrify.registry import Headline, load
 from vitrify.report.recorded import figure, keep
@@ -23,13 +33,13 @@ FIRST_SUBJECTS = 1
 
 
 def budget(name: str) -> float:
-    seconds: float = HEADLINES[name].fields.get("budget_seconds", Claim.budget_seconds)
-    return seconds
+    default = TRAINING_SECONDS if is_learned(HEADLINES[name]) else Claim.budget_seconds
+    return float(HEADLINES[name].fields.get("budget_seconds", default))
 
 
-SLOW = [name for name in HEADLINES if budget(name) > MAX_WHOLE_SECONDS or HEADLINES[name].fields.get("learned")]
-PART = [name for name in SLOW if budget(name) <= MAX_PART_SECONDS and not HEADLINES[name].fields.get("learned")]
-LEARNED = [name for name in HEADLINES if HEADLINES[name].fields.get("learned")]
+SLOW = [name for name in HEADLINES if budget(name) > MAX_WHOLE_SECONDS or is_learned(HEADLINES[name])]
+PART = [name for name in SLOW if budget(name) <= MAX_PART_SECONDS and not is_learned(HEADLINES[name])]
+LEARNED = [name for name in HEADLINES if is_learned(HEADLINES[name])]
 BUILT = [name for name in HEADLINES if name not in LEARNED]
 RUN = [pytest.param(name, marks=[pytest.mark.slow] if name in SLOW else []) for name in BUILT]
 
@@ -46,7 +56,7 @@ def without_seconds(evidence: Evidence) -> Evidence:
 
 
 def test_few_claims_that_need_no_training_are_left_to_the_slow_tests() -> None:
-    built = [name for name, headline in HEADLINES.items() if not headline.fields.get("learned")]
+    built = [name for name, headline in HEADLINES.items() if not is_learned(headline)]
     whole = [name for name in built if name not in SLOW]
     assert len(whole) >= 25
     assert len(built) - len(whole) - len(PART) <= 4

@@ -32,13 +32,13 @@ def test_the_page_has_a_file_of_every_kind(package: Path) -> None:
 def test_the_claim_holds_and_its_saboteur_is_rejected(package: Path) -> None:
     code = f"""
 import runpy
-from vitrify.claims import catalogue
+from vitrify.claims import catalogue, is_learned
 page = catalogue.find("R90")
 outcome = catalogue.run_claim(page)
 assert outcome.verdict == "holds" and outcome.saboteur_rejected, outcome
 assert {{evidence.verdict for evidence in outcome.saboteurs.values()}} == {{"fails"}}
 assert outcome.methods == {{"proved": 3}} and page.fields["certified"] == "proved"
-learned = next(each for each in catalogue.listing() if each.fields.get("learned"))
+learned = next(each for each in catalogue.listing() if is_learned(each))
 catalogue.listing = lambda: [page, learned]  # the contract tests of these two only
 contract = runpy.run_path({str(CONTRACTS / "test_claims.py")!r})
 for name in ("the_docstring_says_everything", "the_file_name_is_a_sentence", "id_and_standing"):

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from vitrify.registry import Headline
 
 
+LEARNED = ("L", "G")  # first letters of the ids of claims about training and generalization
 TEMPLATE = Path(__file__).with_name("_template.py")
 
 
@@ -41,6 +42,11 @@ def position(page: Headline) -> tuple[int, int, str]:
     """Return the position of a claim in the atlas: R1, R2 …, then B, L and G; those of one id are sorted by name."""
     claim_id = str(page.fields["id"])
     return "RBLG".index(claim_id[0]), int(claim_id[1:]), page.name
+
+
+def is_learned(page: Headline) -> bool:
+    """Return whether a claim is about training or generalization (ids L and G), so that it has a plan."""
+    return str(page.fields["id"])[0] in LEARNED
 
 
 def matches(page: Headline, words: Sequence[str]) -> bool:

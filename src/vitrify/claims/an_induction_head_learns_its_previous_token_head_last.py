@@ -185,15 +185,4 @@ def draw(figures: Figures) -> Figure:
     return figure
 
 
-CLAIM = Claim(
-    subjects,
-    large=large,
-    draw=draw,
-    id="L9",
-    standing="experiment",
-    learned=True,
-    budget_seconds=180,
-    plan=PLAN,
-    judge=judge,
-    nulls=NULLS,
-)
+CLAIM = Claim.planned(PLAN, subjects, judge, NULLS, large, draw, id="L9", standing="experiment")

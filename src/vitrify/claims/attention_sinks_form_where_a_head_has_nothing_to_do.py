@@ -166,15 +166,5 @@ def draw(figures: Figures) -> Figure:
     return figure
 
 
-CLAIM = Claim(
-    subjects,
-    large=large,
-    draw=draw,
-    id="L8",
-    standing="experiment",
-    learned=True,
-    budget_seconds=180,
-    plan=PLAN,
-    judge=judge,
-    nulls={"sink": ungated, "drain": kept_norms},
-)
+NULLS = {"sink": ungated, "drain": kept_norms}
+CLAIM = Claim.planned(PLAN, subjects, judge, NULLS, large, draw, id="L8", standing="experiment")

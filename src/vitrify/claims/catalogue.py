@@ -13,17 +13,13 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 
 import numpy as np
 
-from vitrify.certification import certify
-from vitrify.certification.checking import with_proof
-from vitrify.certification.checks.words import WordCheck
 from vitrify.certification.evidence import Evidence, JsonData, Method, Verdict, combine, worst_of
 from vitrify.claims import evidence_folder, matches
+from vitrify.claims.protocol.certificates import certificate, compact
 from vitrify.claims.protocol.measurements import Measured
 from vitrify.claims.protocol.planning import MIN_REJECTION, Plan
 from vitrify.encoding import Json
 from vitrify.errors import InputError
-from vitrify.net.architecture import Architecture
-from vitrify.net.weights import Weights, has_positions
 from vitrify.registry import Headline, headlines, load
 
 if TYPE_CHECKING:
@@ -40,6 +36,7 @@ Subjects: TypeAlias = Iterator["Subject"]
 Figures: TypeAlias = Mapping[str, Mapping[str, Any]]  # the data that a claim's figure is drawn from, by subject
 Figure: TypeAlias = "matplotlib_figure.Figure"
 Null: TypeAlias = Callable[["Subject", Measured, np.random.Generator], Measured]
+Judge: TypeAlias = Callable[["Subject", Measured], Evidence]
 SECTIONS = {  # of a claim's docstring, with their titles on pages
     "Statement": "Statement",
     "Why": "Why",
@@ -49,12 +46,9 @@ SECTIONS = {  # of a claim's docstring, with their titles on pages
     "Saboteur": "Saboteur (negative control)",
 }
 STRENGTH = (Method.PROVED, Method.EXHAUSTIVE, Method.SAMPLED)  # of certificates, the strongest first
-WORK = 1e4  # multiplications of a check where the claim's own check is none of this net
-MAX_PAIRS = 1 << 11  # of states of a net and its spec that are searched here
-HEADS, PAIRS = 20, 20_000  # of nets whose margins are worked out here: heads, and pairs of positions that they compare
+TRAINING_SECONDS = 180.0  # of one core, for a quick check of a claim about training
 MAX_CANDIDATES = 10  # claims listed where words match several
 PROVES_NOTHING = "the check does not notice the error that it must notice, so that it proves nothing"
-LEFT = "margins not tried here, the net is too large: 'vitrify certify' does it"
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,31 +82,49 @@ class Claim:
     `id` is its number in the atlas, like R14; claims about one theorem share it. `standing` is what the source gives
     for the statement: a theorem, an experiment or a conjecture. `check` measures on one subject what is stated;
     `sabotage` breaks a subject so that `check` must fail. `certified` is the weakest method that certifies its exact
-    nets, if it has any. A claim that trains networks is `learned`. `subjects` are small; `large` gives those of the
-    recorded run, on one GPU. `draw` makes a matplotlib figure from the figure data of the evidence, by subject.
-    Checking all `subjects` takes at most `budget_seconds` of one core. `uncertified` says why there is no exact net.
+    nets; `uncertified` says why there is none. Checking all `subjects` takes at most `budget_seconds` of one core.
 
-    A claim that trains networks has a `plan`, and instead of `check` and `sabotage` a function `measure` that trains
-    (by default, its trials), a function `judge` of what was measured, and `nulls`: for each statement the nearest rival
-    explanation, as measurements in which it is exactly true (`protocol.judging`).
+    A claim about training or generalization, made by `Claim.planned`, has a `plan`, and instead of `check` and
+    `sabotage` a function `measure` that trains (by default, its trials), a function `judge` of what was measured, and
+    `nulls`: for each statement the nearest rival explanation, as measurements in which it is exactly true
+    (`protocol.judging`). Its `subjects` are small; `large` gives those of the recorded run, on one GPU. `draw` makes a
+    matplotlib figure from the figure data of the evidence, by subject.
     """
 
     subjects: Callable[[], Iterable[Subject]]
     check: Callable[[Subject], Evidence] | None = None
     sabotage: Callable[[Subject], Subject] | None = None
-    large: Callable[[], Iterable[Subject]] | None = None
-    draw: Callable[[Figures], Figure] | None = None
     _: KW_ONLY
     id: str
     standing: Standing
     certified: Literal["proved", "exhaustive", "sampled"] | None = None
-    learned: bool = False
-    budget_seconds: float = 10.0
     uncertified: str | None = None
+    budget_seconds: float = 10.0
     plan: Plan | None = None
-    measure: Callable[[Subject], Measured] | None = None
-    judge: Callable[[Subject, Measured], Evidence] | None = None
+    judge: Judge | None = None
     nulls: Mapping[str, Null] = field(default_factory=dict)
+    large: Callable[[], Iterable[Subject]] | None = None
+    draw: Callable[[Figures], Figure] | None = None
+    measure: Callable[[Subject], Measured] | None = None
+
+    @classmethod
+    def planned(
+        cls,
+        plan: Plan,
+        subjects: Callable[[], Iterable[Subject]],
+        judge: Judge,
+        nulls: Mapping[str, Null],
+        large: Callable[[], Iterable[Subject]] | None = None,
+        draw: Callable[[Figures], Figure] | None = None,
+        measure: Callable[[Subject], Measured] | None = None,
+        *,
+        id: str,
+        standing: Standing,
+        budget_seconds: float = TRAINING_SECONDS,
+    ) -> Claim:
+        """Return a claim about training or generalization."""
+        about: dict[str, Any] = {"id": id, "standing": standing, "budget_seconds": budget_seconds}
+        return cls(subjects, plan=plan, judge=judge, nulls=nulls, large=large, draw=draw, measure=measure, **about)
 
 
 @dataclass(frozen=True)
@@ -295,51 +307,44 @@ def run_claim(
     claim = claim_of(headline)
     if scale == "large" and claim.large is None:
         raise InputError(f"{headline.name} has one scale only: leave --scale away")
-    store = None
-    if trainings is not None and claim.learned:
-        from vitrify.learn.store import RunStore
-
-        store = RunStore(trainings)
     if claim.plan is not None:
         from vitrify.claims.protocol import judging
 
-        return judging.judge(headline, claim, scale, judging.measure(headline, claim, scale, progress, store))
-    start, before = time.perf_counter(), store.seconds() if store else 0.0
-    outcome = _examined(headline, claim, progress, scale, store)
+        return judging.judge(headline, claim, scale, judging.measure(headline, claim, scale, progress, trainings))
+    start = time.perf_counter()
+    outcome = _examined(headline, claim, progress)
     if headline.path is not None:
         from vitrify.claims.protocol.contract import hold_to_contract
 
         hold_to_contract(headline, claim, outcome)
-    return replace(outcome, evidence=replace(outcome.evidence, seconds=before + time.perf_counter() - start))
+    return replace(outcome, evidence=replace(outcome.evidence, seconds=time.perf_counter() - start))
 
 
-def _examined(
-    headline: Headline, claim: Claim, progress: Progress | None, scale: Scale, store: RunStore | None
-) -> Outcome:
+def _examined(headline: Headline, claim: Claim, progress: Progress | None) -> Outcome:
     parts: dict[str, Evidence] = {}
     certificates: dict[str, Evidence] = {}
     saboteurs: dict[str, Evidence] = {}
     assert claim.check is not None
     assert claim.sabotage is not None
-    for subject in distinct(headline, claim.large() if claim.large and scale == "large" else claim.subjects()):
+    for subject in distinct(headline, claim.subjects()):
         if progress:
             progress(f"{headline.name}: {subject.name}")
         start = time.perf_counter()
-        evidence = claim.check(replace(subject, store=store))
+        evidence = claim.check(subject)
         evidence = replace(evidence, seconds=evidence.seconds or time.perf_counter() - start)
         if evidence.verdict == "holds" and subject.exact and subject.spec is not None and subject.weights is not None:
             certified = certificate(subject.weights, subject.spec, evidence)
             certificates[subject.name] = compact(certified)
             evidence = evidence if certified.verdict == "holds" else certified
         parts[subject.name] = replace(evidence, checked=None)  # the net may go
-        saboteurs[subject.name] = rejection(claim.check(replace(claim.sabotage(subject), store=store)))
+        saboteurs[subject.name] = rejection(claim.check(claim.sabotage(subject)))
     evidence = combine(parts)
     unnoticed = [name for name, broken in saboteurs.items() if broken.verdict == "holds"]
     if unnoticed and evidence.verdict == "holds":
         passed = f"the saboteur passed on {', '.join(map(repr, unnoticed))}: {PROVES_NOTHING}"
         evidence = replace(evidence, verdict="undecided", notes=(*evidence.notes, passed))
     identity = headline.name, claim.id, claim.standing, headline.title
-    return Outcome(*identity, scale, evidence, not unnoticed, certificates, saboteurs)
+    return Outcome(*identity, "quick", evidence, not unnoticed, certificates, saboteurs)
 
 
 def distinct(headline: Headline, subjects: Iterable[Subject]) -> Iterator[Subject]:
@@ -364,32 +369,3 @@ def rejection(broken: Evidence) -> Evidence:
         witness=broken.witness,
         notes=broken.notes,
     )
-
-
-def certificate(weights: Weights[Architecture], spec: object, evidence: Evidence) -> Evidence:
-    """Return the check of a net, the claim's own where it was of this very net; with margins unless it is large."""
-    checked = evidence.checked
-    if checked is not None and checked[0] is weights and checked[1] is spec:
-        certified = checked[2]
-    else:
-        certified = certify(weights, spec, work=WORK)
-    if (
-        certified.verdict != "holds"
-        or certified.proof
-        or weights.architecture.reads != "tokens"
-        or not has_positions(weights)
-    ):
-        return certified
-    if certified.headline is not None and certified.headline.scope.proved:  # by the claim's own check
-        return certified
-    net = weights.architecture
-    heads = sum(net.heads_per_layer)
-    if heads > HEADS or heads * net.max_length**2 > PAIRS:
-        return replace(certified, notes=(LEFT,))
-    return with_proof(certified, weights, WordCheck(net, spec), max_pairs=MAX_PAIRS)
-
-
-def compact(certified: Evidence) -> Evidence:
-    """Return a certificate without the margins of every head and space, and without times."""
-    proof = {key: value for key, value in (certified.proof or {}).items() if key not in ("heads", "spaces", "seconds")}
-    return replace(certified, proof=proof, seconds=0.0, checked=None)

@@ -193,16 +193,5 @@ def draw(figures: Figures) -> Figure:
     return figure
 
 
-CLAIM = Claim(
-    subjects,
-    large=large,
-    draw=draw,
-    id="L13",
-    standing="experiment",
-    learned=True,
-    budget_seconds=180,
-    plan=PLAN,
-    measure=races.measured,
-    judge=judge,
-    nulls={"third step": even, "growth": handicapped},
-)
+NULLS = {"third step": even, "growth": handicapped}
+CLAIM = Claim.planned(PLAN, subjects, judge, NULLS, large, draw, races.measured, id="L13", standing="experiment")

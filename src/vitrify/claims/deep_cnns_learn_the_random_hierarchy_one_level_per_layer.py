@@ -40,7 +40,7 @@ AT_ERROR, MAX_ERROR = 0.10, 0.12  # where numbers of sequences are compared; wit
 POWERS, MAX_FACTOR = (0.9, 1.1), 2.0  # of m, over the stated one; in sequences, between hidden layers
 MIN_MOVE, HALF_MOVE = 0.7, 0.5  # sensitivity of the next layer to synonyms: before and after learning
 MIN_GRAMMARS, MIN_LAYERS = 13 / 16, 0.9
-NULLS = synonyms.last_level, synonyms.last_level, synonyms.level_more, synonyms.gradual, synonyms.one_by_one
+NULL_FUNCTIONS = synonyms.last_level, synonyms.last_level, synonyms.level_more, synonyms.gradual, synonyms.one_by_one
 PLAN = Plan(
     version=1,
     question="How many sequences does a deep CNN need to classify a random hierarchy, and what do its layers learn?",
@@ -185,16 +185,5 @@ def draw(figures: Figures) -> Figure:
     return figure
 
 
-CLAIM = Claim(
-    subjects,
-    large=large,
-    draw=draw,
-    id="L13",
-    standing="experiment",
-    learned=True,
-    budget_seconds=180,
-    plan=PLAN,
-    measure=measure,
-    judge=judge,
-    nulls=dict(zip(PLAN.statements, NULLS, strict=True)),
-)
+NULLS = dict(zip(PLAN.statements, NULL_FUNCTIONS, strict=True))
+CLAIM = Claim.planned(PLAN, subjects, judge, NULLS, large, draw, measure, id="L13", standing="experiment")

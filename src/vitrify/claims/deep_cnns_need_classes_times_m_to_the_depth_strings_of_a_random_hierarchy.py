@@ -179,20 +179,11 @@ def draw(figures: Figures) -> Figure:
     return sample_complexity.draw(figures)
 
 
-CLAIM = Claim(
-    subjects,
-    large=large,
-    draw=draw,
-    id="L13",
-    standing="experiment",
-    learned=True,
-    budget_seconds=180,
-    plan=PLAN,
-    measure=sample_complexity.measured,
-    judge=judge,
-    nulls={
-        "law": sample_complexity.last_level,
-        "collapse": sample_complexity.last_level,
-        "shallow": sample_complexity.constant_factor,
-    },
+NULLS = {
+    "law": sample_complexity.last_level,
+    "collapse": sample_complexity.last_level,
+    "shallow": sample_complexity.constant_factor,
+}
+CLAIM = Claim.planned(
+    PLAN, subjects, judge, NULLS, large, draw, sample_complexity.measured, id="L13", standing="experiment"
 )

@@ -160,15 +160,5 @@ def draw(figures: Figures) -> Figure:
     return figure
 
 
-CLAIM = Claim(
-    subjects,
-    large=large,
-    draw=draw,
-    id="G6",
-    standing="experiment",
-    learned=True,
-    budget_seconds=180,
-    plan=PLAN,
-    judge=judge,
-    nulls={key: reads_one_more(*pair) for key, pair in BETTER.items()},
-)
+NULLS = {key: reads_one_more(*pair) for key, pair in BETTER.items()}
+CLAIM = Claim.planned(PLAN, subjects, judge, NULLS, large, draw, id="G6", standing="experiment")

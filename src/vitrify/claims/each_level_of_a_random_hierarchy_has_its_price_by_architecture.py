@@ -205,22 +205,13 @@ def draw(figures: Figures) -> Figure:
     return races.draw(figures)
 
 
-CLAIM = Claim(
-    subjects,
-    large=large,
-    draw=draw,
-    id="L13",
-    standing="experiment",
-    learned=True,
-    budget_seconds=240,
-    plan=PLAN,
-    measure=races.measured,
-    judge=judge,
-    nulls={
-        **dict.fromkeys(("transformer", "less", "growth", "growth by m"), handicapped),
-        "doubling": advanced,
-        "powers": same_power,
-        "sharing": unshared,
-        "locality": unmasked,
-    },
+NULLS = {
+    **dict.fromkeys(("transformer", "less", "growth", "growth by m"), handicapped),
+    "doubling": advanced,
+    "powers": same_power,
+    "sharing": unshared,
+    "locality": unmasked,
+}
+CLAIM = Claim.planned(
+    PLAN, subjects, judge, NULLS, large, draw, races.measured, id="L13", standing="experiment", budget_seconds=240
 )

@@ -186,16 +186,7 @@ def draw(figures: Figures) -> Figure:
     return figure
 
 
-CLAIM = Claim(
-    subjects,
-    large=large,
-    draw=draw,
-    id="L3",
-    standing="theorem",
-    learned=True,
-    budget_seconds=120,
-    plan=PLAN,
-    measure=measure,
-    judge=judge,
-    nulls=dict(zip(PLAN.statements, (line_alone, own_levels, larger_balls, discrete, larger_balls), strict=True)),
+NULLS = dict(zip(PLAN.statements, (line_alone, own_levels, larger_balls, discrete, larger_balls), strict=True))
+CLAIM = Claim.planned(
+    PLAN, subjects, judge, NULLS, large, draw, measure, id="L3", standing="theorem", budget_seconds=120
 )

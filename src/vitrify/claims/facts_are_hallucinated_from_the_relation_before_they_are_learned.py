@@ -172,21 +172,10 @@ def draw(figures: Figures) -> Figure:
     return figure
 
 
-CLAIM = Claim(
-    subjects,
-    large=large,
-    draw=draw,
-    id="L11",
-    standing="experiment",
-    learned=True,
-    budget_seconds=180,
-    plan=PLAN,
-    measure=measure,
-    judge=judge,
-    nulls={
-        "plateau": facts.steady,
-        "relation": facts.in_proportion,
-        "order": facts.either_first,
-        "conserved": facts.unequal,
-    },
-)
+NULLS = {
+    "plateau": facts.steady,
+    "relation": facts.in_proportion,
+    "order": facts.either_first,
+    "conserved": facts.unequal,
+}
+CLAIM = Claim.planned(PLAN, subjects, judge, NULLS, large, draw, measure, id="L11", standing="experiment")

@@ -184,16 +184,4 @@ def draw(figures: Figures) -> Figure:
     return figure
 
 
-CLAIM = Claim(
-    subjects,
-    large=large,
-    draw=draw,
-    id="L4",
-    standing="experiment",
-    learned=True,
-    budget_seconds=180,
-    plan=PLAN,
-    measure=measure,
-    judge=judge,
-    nulls=causal.NULLS,
-)
+CLAIM = Claim.planned(PLAN, subjects, judge, causal.NULLS, large, draw, measure, id="L4", standing="experiment")

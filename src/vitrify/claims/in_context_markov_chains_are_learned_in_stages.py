@@ -169,15 +169,5 @@ def draw(figures: Figures) -> Figure:
     return figure
 
 
-CLAIM = Claim(
-    subjects,
-    large=large,
-    draw=draw,
-    id="L5",
-    standing="experiment",
-    learned=True,
-    budget_seconds=180,
-    plan=PLAN,
-    judge=judge,
-    nulls={"stages": plateaus.smooth, "end": plateaus.half_way, "head": plateaus.even_rise, "together": head_before},
-)
+NULLS = {"stages": plateaus.smooth, "end": plateaus.half_way, "head": plateaus.even_rise, "together": head_before}
+CLAIM = Claim.planned(PLAN, subjects, judge, NULLS, large, draw, id="L5", standing="experiment")

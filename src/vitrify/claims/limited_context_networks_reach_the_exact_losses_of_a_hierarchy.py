@@ -19,13 +19,14 @@ Source: Cagnetta and Wyart 2024, arXiv 2406.00048 [S] for the stairs; Cagnetta, 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
 from vitrify.arrays import Array
-from vitrify.claims.catalogue import Claim, Figure, Figures, Subject, Subjects
+from vitrify.claims.catalogue import Claim, Figure, Figures, Null, Subject, Subjects
 from vitrify.claims.protocol.planning import Axis, Plan, Statement
 from vitrify.claims.trials import views
 from vitrify.claims.trials.trial import Criterion, Evidence, Measured, Quantity, Recipe, evidence
@@ -179,22 +180,11 @@ def draw(figures: Figures) -> Figure:
     return figure
 
 
-CLAIM = Claim(
-    subjects,
-    large=large,
-    draw=draw,
-    id="L13",
-    standing="experiment",
-    learned=True,
-    budget_seconds=180,
-    plan=PLAN,
-    measure=views.measure,
-    judge=judge,
-    nulls={
-        "convolution": partial(leaf_less, name="convolution"),
-        "transformer": partial(leaf_less, name="transformer"),
-        "partial": partial(leaf_less, name="convolution", window=PARTIAL),
-        "next": views.no_top,
-        "built": views.shallow,
-    },
-)
+NULLS: Mapping[str, Null] = {
+    "convolution": partial(leaf_less, name="convolution"),
+    "transformer": partial(leaf_less, name="transformer"),
+    "partial": partial(leaf_less, name="convolution", window=PARTIAL),
+    "next": views.no_top,
+    "built": views.shallow,
+}
+CLAIM = Claim.planned(PLAN, subjects, judge, NULLS, large, draw, views.measure, id="L13", standing="experiment")

@@ -186,15 +186,5 @@ def draw(figures: Figures) -> Figure:
     return figure
 
 
-CLAIM = Claim(
-    subjects,
-    large=large,
-    draw=draw,
-    id="L11",
-    standing="experiment",
-    learned=True,
-    budget_seconds=180,
-    plan=PLAN,
-    judge=judge,
-    nulls={"plateau": gradual, "transition": gradual, **dict.fromkeys(SHALLOW, learned_at_times)},
-)
+NULLS = {"plateau": gradual, "transition": gradual, **dict.fromkeys(SHALLOW, learned_at_times)}
+CLAIM = Claim.planned(PLAN, subjects, judge, NULLS, large, draw, id="L11", standing="experiment")

@@ -166,17 +166,7 @@ def draw(figures: Figures) -> Figure:
     return figure
 
 
-CLAIM = Claim(
-    subjects,
-    large=large,
-    draw=draw,
-    id="L12",
-    standing="experiment",
-    learned=True,
-    budget_seconds=180,
-    plan=PLAN,
-    measure=ngrams.measure,
-    judge=judge,
-    nulls={key: partial(ngrams.without_effect, name=name) for key, name in FACTORS.items()}
-    | {family: partial(ngrams.equally_good, family=family) for family in FAMILIES},
-)
+NULLS = {key: partial(ngrams.without_effect, name=name) for key, name in FACTORS.items()} | {
+    family: partial(ngrams.equally_good, family=family) for family in FAMILIES
+}
+CLAIM = Claim.planned(PLAN, subjects, judge, NULLS, large, draw, ngrams.measure, id="L12", standing="experiment")

@@ -183,15 +183,5 @@ def draw(figures: Figures) -> Figure:
     return figure
 
 
-CLAIM = Claim(
-    subjects,
-    large=large,
-    draw=draw,
-    id="G5",
-    standing="experiment",
-    learned=True,
-    budget_seconds=180,
-    plan=PLAN,
-    judge=judge,
-    nulls={"recurrence": same_recall, "hybrid": fixed_memory, "transformer": some_seeds},
-)
+NULLS = {"recurrence": same_recall, "hybrid": fixed_memory, "transformer": some_seeds}
+CLAIM = Claim.planned(PLAN, subjects, judge, NULLS, large, draw, id="G5", standing="experiment")

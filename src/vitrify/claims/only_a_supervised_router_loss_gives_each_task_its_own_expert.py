@@ -180,21 +180,10 @@ def draw(figures: Figures) -> Figure:
     return figure
 
 
-CLAIM = Claim(
-    subjects,
-    large=large,
-    draw=draw,
-    id="L14",
-    standing="experiment",
-    learned=True,
-    budget_seconds=180,
-    plan=PLAN,
-    measure=experts.measure,
-    judge=judge,
-    nulls={
-        "own expert": expert_nulls.merged,
-        "only": expert_nulls.as_often_as_not,
-        "isolated": expert_nulls.halved,
-        "held out": expert_nulls.as_well,
-    },
-)
+NULLS = {
+    "own expert": expert_nulls.merged,
+    "only": expert_nulls.as_often_as_not,
+    "isolated": expert_nulls.halved,
+    "held out": expert_nulls.as_well,
+}
+CLAIM = Claim.planned(PLAN, subjects, judge, NULLS, large, draw, experts.measure, id="L14", standing="experiment")

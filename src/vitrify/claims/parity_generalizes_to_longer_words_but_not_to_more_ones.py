@@ -36,7 +36,7 @@ MAX_CHANCE = 0.72  # accuracy on words with more ones; chance is 0.5
 MIN_APART = 0.2  # by which the drop with more ones exceeds that with length
 MIN_SEEDS = 13 / 16
 PER_CELL = 64  # words of a length and number of ones, about
-NULLS = ones.share_read, ones.share_read, ones.harmless, ones.exchanged
+NULL_FUNCTIONS = ones.share_read, ones.share_read, ones.harmless, ones.exchanged
 SHARE = "the net reads the share of ones: a word is answered like one of T bits with the same share of ones"
 PLAN = Plan(
     version=1,
@@ -158,15 +158,5 @@ def draw(figures: Figures) -> Figure:
     return figure
 
 
-CLAIM = Claim(
-    subjects,
-    large=large,
-    draw=draw,
-    id="G2",
-    standing="experiment",
-    learned=True,
-    budget_seconds=180,
-    plan=PLAN,
-    judge=judge,
-    nulls=dict(zip(PLAN.statements, NULLS, strict=True)),
-)
+NULLS = dict(zip(PLAN.statements, NULL_FUNCTIONS, strict=True))
+CLAIM = Claim.planned(PLAN, subjects, judge, NULLS, large, draw, id="G2", standing="experiment")

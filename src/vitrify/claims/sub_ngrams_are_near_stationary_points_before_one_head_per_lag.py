@@ -182,16 +182,5 @@ def draw(figures: Figures) -> Figure:
     return figure
 
 
-CLAIM = Claim(
-    subjects,
-    large=large,
-    draw=draw,
-    id="L6",
-    standing="experiment",
-    learned=True,
-    budget_seconds=180,
-    plan=PLAN,
-    measure=measure,
-    judge=judge,
-    nulls={"stages": plateaus.smooth, "lags": shared_heads, "point": elsewhere},
-)
+NULLS = {"stages": plateaus.smooth, "lags": shared_heads, "point": elsewhere}
+CLAIM = Claim.planned(PLAN, subjects, judge, NULLS, large, draw, measure, id="L6", standing="experiment")

@@ -185,16 +185,5 @@ def draw(figures: Figures) -> Figure:
     return figure
 
 
-CLAIM = Claim(
-    subjects,
-    large=large,
-    draw=draw,
-    id="G1",
-    standing="experiment",
-    learned=True,
-    budget_seconds=180,
-    plan=PLAN,
-    measure=lengths.measure,
-    judge=judge,
-    nulls=dict.fromkeys(PLAN.statements, lengths.guessed) | {"growing": lengths.compounded, "apart": lengths.exchanged},
-)
+NULLS = dict.fromkeys(PLAN.statements, lengths.guessed) | {"growing": lengths.compounded, "apart": lengths.exchanged}
+CLAIM = Claim.planned(PLAN, subjects, judge, NULLS, large, draw, lengths.measure, id="G1", standing="experiment")

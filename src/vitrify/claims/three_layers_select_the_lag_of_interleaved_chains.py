@@ -160,16 +160,4 @@ def draw(figures: Figures) -> Figure:
     return figure
 
 
-CLAIM = Claim(
-    subjects,
-    large=large,
-    draw=draw,
-    id="L8",
-    standing="experiment",
-    learned=True,
-    budget_seconds=180,
-    plan=PLAN,
-    measure=measure,
-    judge=judge,
-    nulls=NULLS,
-)
+CLAIM = Claim.planned(PLAN, subjects, judge, NULLS, large, draw, measure, id="L8", standing="experiment")

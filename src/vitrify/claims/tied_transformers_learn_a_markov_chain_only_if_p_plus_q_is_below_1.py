@@ -25,7 +25,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from vitrify.arrays import Array
-from vitrify.claims.catalogue import Claim, Figure, Figures, Subject, Subjects
+from vitrify.claims.catalogue import Claim, Figure, Figures, Null, Subject, Subjects
 from vitrify.claims.protocol.planning import Axis, Plan, Statement
 from vitrify.claims.trials import chain_grid
 from vitrify.claims.trials.chain_grid import BETTER, MIN_GAP, SHOWN, TIED, UNTIED, left_of_the_way
@@ -180,21 +180,10 @@ def draw(figures: Figures) -> Figure:
     return figure
 
 
-CLAIM = Claim(
-    subjects,
-    large=large,
-    draw=draw,
-    id="L2",
-    standing="experiment",
-    learned=True,
-    budget_seconds=180,
-    plan=PLAN,
-    measure=measure,
-    judge=judge,
-    nulls={
-        "stuck": partial(chain_grid.border_elsewhere, shift=RIVAL_SHIFT),
-        "learned": partial(chain_grid.border_elsewhere, shift=-RIVAL_SHIFT),
-        "untied": chain_grid.as_from_the_start,
-        **dict.fromkeys(("start", "mirror"), chain_grid.either_mirror_image),
-    },
-)
+NULLS: Mapping[str, Null] = {
+    "stuck": partial(chain_grid.border_elsewhere, shift=RIVAL_SHIFT),
+    "learned": partial(chain_grid.border_elsewhere, shift=-RIVAL_SHIFT),
+    "untied": chain_grid.as_from_the_start,
+    **dict.fromkeys(("start", "mirror"), chain_grid.either_mirror_image),
+}
+CLAIM = Claim.planned(PLAN, subjects, judge, NULLS, large, draw, measure, id="L2", standing="experiment")

@@ -181,17 +181,8 @@ def draw(figures: Figures) -> Figure:
 
 
 BASINS = nulls.other_criterion, nulls.other_basins, nulls.trapped_untied
-NULLS = nulls.other_formula, *BASINS, nulls.square_root, nulls.independent_signs
-CLAIM = Claim(
-    subjects,
-    large=large,
-    draw=draw,
-    id="L1",
-    standing="theorem",
-    learned=True,
-    budget_seconds=60,
-    plan=PLAN,
-    measure=measure,
-    judge=judge,
-    nulls=dict(zip(PLAN.statements, NULLS, strict=True)),
+NULL_FUNCTIONS = nulls.other_formula, *BASINS, nulls.square_root, nulls.independent_signs
+NULLS = dict(zip(PLAN.statements, NULL_FUNCTIONS, strict=True))
+CLAIM = Claim.planned(
+    PLAN, subjects, judge, NULLS, large, draw, measure, id="L1", standing="theorem", budget_seconds=60
 )

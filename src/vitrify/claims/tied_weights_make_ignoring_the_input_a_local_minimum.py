@@ -184,17 +184,8 @@ def draw(figures: Figures) -> Figure:
     return figure
 
 
-NULLS = nearly_stationary, border_elsewhere, minima_far_above, other_factor, squared
-CLAIM = Claim(
-    subjects,
-    large=large,
-    draw=draw,
-    id="L1",
-    standing="theorem",
-    learned=True,
-    budget_seconds=120,
-    plan=PLAN,
-    measure=measure,
-    judge=judge,
-    nulls=dict(zip(PLAN.statements, NULLS, strict=True)),
+NULL_FUNCTIONS = nearly_stationary, border_elsewhere, minima_far_above, other_factor, squared
+NULLS = dict(zip(PLAN.statements, NULL_FUNCTIONS, strict=True))
+CLAIM = Claim.planned(
+    PLAN, subjects, judge, NULLS, large, draw, measure, id="L1", standing="theorem", budget_seconds=120
 )

@@ -184,17 +184,8 @@ def draw(figures: Figures) -> Figure:
     return figure
 
 
-CLAIM = Claim(
-    subjects,
-    large=large,
-    draw=draw,
-    id="L10",
-    standing="experiment",
-    learned=True,
-    budget_seconds=180,
-    plan=PLAN,
-    measure=topics.measure,
-    judge=judge,
-    nulls=dict.fromkeys(("optimum", "values", "embeddings"), topic_nulls.unmasked)
-    | {"attention": topic_nulls.copying, "order": topic_nulls.together},
-)
+NULLS = dict.fromkeys(("optimum", "values", "embeddings"), topic_nulls.unmasked) | {
+    "attention": topic_nulls.copying,
+    "order": topic_nulls.together,
+}
+CLAIM = Claim.planned(PLAN, subjects, judge, NULLS, large, draw, topics.measure, id="L10", standing="experiment")

@@ -184,16 +184,5 @@ def draw(figures: Figures) -> Figure:
     return figure
 
 
-CLAIM = Claim(
-    subjects,
-    large=large,
-    draw=draw,
-    id="L11",
-    standing="experiment",
-    learned=True,
-    budget_seconds=180,
-    plan=PLAN,
-    measure=measure,
-    judge=judge,
-    nulls=dict.fromkeys(MEMORIES, bound_by_steps),
-)
+NULLS = dict.fromkeys(MEMORIES, bound_by_steps)
+CLAIM = Claim.planned(PLAN, subjects, judge, NULLS, large, draw, measure, id="L11", standing="experiment")

@@ -166,22 +166,11 @@ def draw(figures: Figures) -> Figure:
     return figure
 
 
-CLAIM = Claim(
-    subjects,
-    large=large,
-    draw=draw,
-    id="L15",
-    standing="experiment",
-    learned=True,
-    budget_seconds=180,
-    plan=PLAN,
-    measure=starts.measure,
-    judge=judge,
-    nulls={
-        "kept": start_nulls.left,
-        "not repaired": start_nulls.isolated,
-        "not found": start_nulls.found,
-        "another way": start_nulls.alike,
-        "same way": start_nulls.other,
-    },
-)
+NULLS = {
+    "kept": start_nulls.left,
+    "not repaired": start_nulls.isolated,
+    "not found": start_nulls.found,
+    "another way": start_nulls.alike,
+    "same way": start_nulls.other,
+}
+CLAIM = Claim.planned(PLAN, subjects, judge, NULLS, large, draw, starts.measure, id="L15", standing="experiment")

@@ -175,16 +175,6 @@ def draw(figures: Figures) -> Figure:
     return figure
 
 
-CLAIM = Claim(
-    subjects,
-    large=large,
-    draw=draw,
-    id="G3",
-    standing="experiment",
-    learned=True,
-    budget_seconds=180,
-    plan=PLAN,
-    measure=flip_flop.measure,
-    judge=judge,
-    nulls=flip_flop.NULLS,
+CLAIM = Claim.planned(
+    PLAN, subjects, judge, flip_flop.NULLS, large, draw, flip_flop.measure, id="G3", standing="experiment"
 )

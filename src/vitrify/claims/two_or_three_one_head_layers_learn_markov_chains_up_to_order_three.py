@@ -156,15 +156,5 @@ def draw(figures: Figures) -> Figure:
     return figure
 
 
-CLAIM = Claim(
-    subjects,
-    large=large,
-    draw=draw,
-    id="L7",
-    standing="experiment",
-    learned=True,
-    budget_seconds=180,
-    plan=PLAN,
-    judge=judge,
-    nulls={"two layers": one_symbol_less, "three layers": one_symbol_less, "one layer": half_as_fast},
-)
+NULLS = {"two layers": one_symbol_less, "three layers": one_symbol_less, "one layer": half_as_fast}
+CLAIM = Claim.planned(PLAN, subjects, judge, NULLS, large, draw, id="L7", standing="experiment")

@@ -80,7 +80,7 @@ def list_entries(
     as_json: AsJson = False,
 ) -> None:
     """List claims with standing and latest verdict, and constructions with how their networks are certified."""
-    from vitrify.claims import matches, position
+    from vitrify.claims import is_learned, matches, position
     from vitrify.constructions.catalogue import constructions
     from vitrify.registry import headlines
 
@@ -88,7 +88,7 @@ def list_entries(
     claims, recorded = [], _recorded()
     for each in sorted(headlines("vitrify.claims", "CLAIM"), key=position):
         known = recorded.get(each.name, {"verdict": None})
-        known = known if each.fields.get("learned") else {"verdict": known["verdict"]}
+        known = known if is_learned(each) else {"verdict": known["verdict"]}
         fields = (each.fields["id"][0], each.fields["standing"], known["verdict"] or "none")
         if matches(each, words or ()) and all(w in (None, field) for w, field in zip(wanted, fields, strict=True)):
             claims.append({"name": each.name, "title": each.title, **_fields(each), **known})
@@ -167,8 +167,10 @@ def _described(entry: Construction) -> JsonObject:
 
 def _fields(claim: Headline) -> JsonObject:
     """Return id and standing of a claim, and the method of the certificates of its nets, if there are any."""
+    from vitrify.claims import is_learned
+
     fields = claim.fields
-    method = "trained" if fields.get("learned") else fields.get("certified")
+    method = "trained" if is_learned(claim) else fields.get("certified")
     return {"id": fields["id"], "standing": fields["standing"], "method": method}
 
 
@@ -179,6 +181,7 @@ def show_entries(
     as_json: AsJson = False,
 ) -> None:
     """Show one claim (statement, reason, what is checked, source) or one construction (options, how it works)."""
+    from vitrify.claims import is_learned
     from vitrify.claims.catalogue import SECTIONS, claim_of, find
     from vitrify.constructions.catalogue import constructions, option
 
@@ -209,7 +212,7 @@ def show_entries(
     ]
     data = {"name": claim.name, **_fields(claim), "title": claim.title}
     data |= {word.lower().replace(" ", "_"): text for word, text in parts.items()}
-    plan = claim_of(claim).plan if claim.fields.get("learned") else None
+    plan = claim_of(claim).plan if is_learned(claim) else None
     data |= {"plan": plan} if plan else {}
     tables = described(plan) if plan else ()
     show(as_json, data, TextTable(("", ""), cells, f"{claim_id}  {claim.name}"), *tables)
@@ -258,6 +261,7 @@ def check(
     as_json: AsJson = False,
 ) -> None:
     """Check claims. Each check also runs on a deliberately broken network (its saboteur) and must fail there."""
+    from vitrify.claims import is_learned
     from vitrify.claims.catalogue import listing, named
     from vitrify.report import checks
 
@@ -265,7 +269,7 @@ def check(
         raise InputError("name the claims to check, or say --all, --trained or --untrained; 'vitrify list' shows them")
     chosen = listing() if not names else named(names)
     if trained is not None:
-        chosen = [headline for headline in chosen if headline.fields.get("learned", False) == trained]
+        chosen = [headline for headline in chosen if is_learned(headline) == trained]
     outcomes, files = [], []
     with status("checking") as say:
         for headline in chosen:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
-from vitrify.claims import position
+from vitrify.claims import is_learned, position
 from vitrify.claims.catalogue import Outcome, Scale, find, listing
 from vitrify.errors import InputError
 from vitrify.files import Lock
@@ -85,7 +85,7 @@ def build(
 def lives(headline: Headline, outcome: Outcome | None, every: bool) -> bool:
     """Return whether a claim is checked now: it trains no networks, or its recorded run took seconds."""
     brief = outcome is not None and outcome.scale == "quick" and outcome.evidence.seconds < BRIEF
-    return every or brief or not headline.fields.get("learned")
+    return every or brief or not is_learned(headline)
 
 
 def _known(headline: Headline, store: EvidenceStore, scale: Scale, every: bool, evidence: Path | None) -> AtlasEntry:

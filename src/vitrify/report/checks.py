@@ -43,20 +43,15 @@ class ClaimRun:
     def _measured(self, trials: Sequence[str] = (), before: Measurements | None = None) -> Measurements:
         if self.claim.plan is None:
             raise InputError(f"{self.headline.name} measures nothing that could be saved: it has no plan")
-        store = None
-        if self.trainings is not None:
-            from vitrify.learn.store import RunStore
-
-            store = RunStore(self.trainings)
-        measured = judging.measure(self.headline, self.claim, self.scale, self.progress, store, trials, before)
+        where = self.trainings
+        measured = judging.measure(self.headline, self.claim, self.scale, self.progress, where, trials, before)
         *earlier, last = measured.parts
         return replace(measured, parts=(*earlier, {**last, "measured_on": place()}))
 
     def judged(self, save: Path | None, saved: Path | None, record: Path | None) -> Outcome:
         """Return the outcome of a check, of new or saved measurements; with `record`, write it to that folder."""
         claim, began = self.claim, datetime.now(UTC)
-        learned = claim.learned or claim.plan is not None
-        if record and learned:  # refused before an hour of training, not after it
+        if record and claim.plan is not None:  # refused before an hour of training, not after it
             self._planned(began)
         if claim.plan is None:
             if save or saved:

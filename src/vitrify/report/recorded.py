@@ -74,7 +74,7 @@ def settings(headline: Headline, scale: Scale) -> str:
     claim = claim_of(headline)
     subjects: Iterable[Subject] = claim.large() if claim.large and scale == "large" else claim.subjects()
     parts = [described(subject) for subject in subjects]
-    if claim.learned:
+    if claim.plan is not None:
         parts.append(sorted(constants(vars(module_of(headline)))))
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
 

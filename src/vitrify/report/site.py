@@ -12,6 +12,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from vitrify.bounds.classes import MODELS, OUTSIDE, PROBLEMS, WITHIN, published_map
+from vitrify.claims import is_learned
 from vitrify.claims.catalogue import SECTIONS, claim_of
 from vitrify.encoding import JsonMapping, JsonObject
 from vitrify.files import keep_only, put
@@ -113,7 +114,7 @@ class Site:
     def _head(self, row: AtlasEntry, root: str) -> JsonObject:
         """Return the data of a link to a claim."""
         outcome = row.outcome
-        expected = "trained" if row.headline.fields.get("learned") else row.headline.fields.get("certified")
+        expected = "trained" if is_learned(row.headline) else row.headline.fields.get("certified")
         return {
             "name": row.name,
             "sentence": sentence_of(row.name),
@@ -165,7 +166,7 @@ class Site:
 
     def _plan(self, row: AtlasEntry) -> JsonObject | None:
         """Return the plan of a claim about training, its sentences with mathematics."""
-        plan = claim_of(row.headline).plan if row.headline.fields.get("learned") else None
+        plan = claim_of(row.headline).plan if is_learned(row.headline) else None
         return plans.of_claim(row.headline, plan, row.outcome)
 
     def _text(self, row: AtlasEntry, word: str) -> Markup:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from vitrify.certification.evidence import Evidence
+from vitrify.certification.evidence import Criterion, Evidence, judged
 from vitrify.claims import catalogue
 from vitrify.claims.catalogue import Claim, Subject, run_claim
+from vitrify.claims.protocol import judging
+from vitrify.claims.protocol.measurements import Measured
+from vitrify.claims.protocol.planning import Plan, Statement
 from vitrify.learn.models.catalogue import make as make_model
 from vitrify.learn.recipe import Recipe
 from vitrify.learn.store import RunStore
@@ -32,21 +35,27 @@ def test_an_interrupted_check_resumes_from_its_run_store(tmp_path: Path, monkeyp
         if event.step in stop:
             raise KeyboardInterrupt
 
-    def check(subject: Subject) -> Evidence:
-        recipe = Recipe(steps=subject.data["steps"], batch=4, test_examples=16)
+    def measure(subject: Subject) -> Measured:
         options: dict[str, Any] = {"store": subject.store, "callback": callback, "checkpoint_seconds": 0.0}
-        (run,) = train(TINY, MARKOV, recipe=recipe, **options)
-        verdict: Any = "holds" if run.last["step"] == 8 else "fails"
-        return Evidence(verdict, 1)
+        runs = [train(TINY, MARKOV, recipe=Recipe(steps=n, batch=4, test_examples=16), **options) for n in (8, 2)]
+        return {"steps": np.array([run.last["step"] for (run,) in runs])}
 
-    def sabotage(subject: Subject) -> Subject:
-        return replace(subject, data={"steps": 2})
+    def judge(subject: Subject, measured: Measured) -> Evidence:
+        del subject
+        return judged([Criterion.judged("steps", [measured["steps"][0]], at_least=8, statement="steps")], [])
 
-    claim = Claim(
-        lambda: [Subject("steps", data={"steps": 8})], check, sabotage, id="R0", standing="experiment", learned=True
+    def untrained(_: Subject, measured: Measured, rng: np.random.Generator) -> Measured:
+        del rng
+        return {"steps": 0 * measured["steps"]}
+
+    plan = Plan(1, "?", {"steps": Statement("trains", "8 steps", "none")}, "seed", (1,), (0,), "fixed", {})
+    subject = Subject("steps")
+    claim = Claim.planned(
+        plan, lambda: [subject], judge, {"steps": untrained}, measure=measure, id="L0", standing="experiment"
     )
     monkeypatch.setattr(catalogue, "claim_of", lambda _headline: claim)
-    headline = Headline("a_claim", "A claim.", {})
+    monkeypatch.setattr(judging, "digest", lambda *_: "")
+    headline = Headline("a_claim", "A claim.", {"id": "L0"})
     with pytest.raises(KeyboardInterrupt):
         run_claim(headline, trainings=tmp_path / "runs")
     store = RunStore(tmp_path / "runs")
@@ -62,6 +71,6 @@ def test_an_interrupted_check_resumes_from_its_run_store(tmp_path: Path, monkeyp
     steps.clear()
     again = run_claim(headline, trainings=tmp_path / "runs")
     assert not steps  # all is there
-    assert again.evidence.seconds > store.seconds()
+    assert again.evidence.seconds == pytest.approx(store.seconds(), abs=0.1)
     run_claim(headline)
     assert steps  # without a store everything is trained

@@ -186,9 +186,13 @@ def test_files_and_claims_of_the_catalogue_are_named_together(tmp_path: Path) ->
         (', uncertified="about numbers, not networks"', "", ["needs either certified='…'", "or uncertified='…'"]),
         ("uncertified=", 'certified="proved", uncertified=', ["needs either certified='…'"]),
         ("uncertified=", "budget_seconds=0, uncertified=", ["budget_seconds must be a number of seconds above 0"]),
-        ("uncertified=", "learned=1, uncertified=", ["learned must be True or False"]),
+        ('"R900"', '"L900"', ["ids of claims about training or generalization, which have a plan, begin with L or G"]),
         ("uncertified=", "colour=1, uncertified=", ["Claim has no colour; it has subjects, check,"]),
-        ("uncertified=", "plan=PLAN, uncertified=", ["lacks judge, nulls", "leave check and sabotage", "learned=True"]),
+        (
+            "uncertified=",
+            "plan=PLAN, uncertified=",
+            ["Claim has no plan; it has subjects, check, sabotage, id, "],
+        ),
     ],
 )
 def test_a_text_that_breaks_the_contract_is_refused(old: str, new: str, messages: list[str], tmp_path: Path) -> None:
@@ -448,10 +452,11 @@ def test_a_statement_whose_null_passes_is_undecided(tmp_path: Path) -> None:
         ('NULLS = {"growth": converged}', 'NULLS = {"growth": 3}', "the null of 'growth' must be a function"),
         ('NULLS = {"growth": converged}', "NULLS = [converged]", "nulls must be a Mapping"),
         ("PLAN = Plan(", "PLAN = dict(", "plan must be a Plan"),
-        ("plan=PLAN,", "plan=3,", "plan must be a Plan"),
+        ("planned(PLAN,", "planned(3,", "plan must be a Plan"),
+        ('"L900"', '"R900"', "which have a plan, begin with L or G, and no others"),
         ("    norms = rng", "    rng + rng\n    norms = rng", "mine.py:68: the null of 'growth' raised TypeError"),
         ('    return {"norms": np.array(norms)}', "    return norms", "of the plane' must give arrays by name"),
-        (", judge=judge", "", "Claim lacks judge (a claim with a plan needs them)"),
+        ("judge, NULLS, m", "nulls=NULLS, m", "Claim.planned lacks judge"),
         ("judged=range(100, 116)", "judged=range(10, 26)", "units that were explored can't be judged"),
     ],
 )  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,9 @@ from typer.testing import CliRunner
 
 from vitrify.certification.evidence import Criterion, Domain, Evidence, Method, combine, judged
 from vitrify.claims.catalogue import Claim, Figure, Figures, Outcome, Subject, listing, run_claim
+from vitrify.claims.protocol import judging
+from vitrify.claims.protocol.measurements import Measured
+from vitrify.claims.protocol.planning import Plan, Statement
 from vitrify.cli.app import app
 from vitrify.encoding import encoded
 from vitrify.errors import InputError
@@ -86,7 +90,7 @@ def test_evidence_is_kept_with_its_device_and_its_figure_is_drawn_again_from_the
     def nothing() -> list[Subject]:
         return []
 
-    claim = Claim(nothing, lambda _: evidence, lambda s: s, draw=draw, id="L1", standing="experiment", learned=True)
+    claim = Claim(nothing, lambda _: evidence, lambda s: s, draw=draw, id="L1", standing="experiment")
     monkeypatch.setattr(load("vitrify.claims", NAME), "CLAIM", claim)
     outcome = Outcome(NAME, "L1", "empirical", "a title", "large", evidence, True)
     path = recorded.keep(outcome, tmp_path)
@@ -133,23 +137,28 @@ def test_what_is_missing_or_wrong_is_refused_in_words(tmp_path: Path) -> None:
     assert isinstance(told.exception, InputError)
 
 
-def test_a_scale_has_its_own_subjects_and_the_saboteur_is_tried_on_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[str] = []
+def test_a_scale_has_its_own_subjects(monkeypatch: pytest.MonkeyPatch) -> None:
+    def measure(subject: Subject) -> Measured:
+        return {subject.name: np.zeros(1)}
 
-    def check(subject: Subject) -> Evidence:
-        seen.append(subject.name)
-        return judged([Criterion.judged("x", [float(subject.name == "broken")], at_most=0.0)], [DOMAIN])
+    def judge(subject: Subject, measured: Measured) -> Evidence:
+        del subject
+        return judged([Criterion.judged("x", [next(iter(measured.values()))[0]], at_most=0.0, statement="s")], [DOMAIN])
 
-    def small() -> list[Subject]:
-        return [Subject("small")]
+    def null(subject: Subject, measured: Measured, rng: np.random.Generator) -> Measured:
+        del subject, rng
+        return {name: values + 1 for name, values in measured.items()}
 
-    def large() -> list[Subject]:
-        return [Subject("large")]
+    def at(name: str) -> Callable[[], list[Subject]]:
+        return lambda: [Subject(name)]
 
-    claim = Claim(small, check, lambda _: Subject("broken"), large, id="L1", standing="experiment", learned=True)
+    plan = Plan(1, "?", {"s": Statement("is 0", "at most 0", "is 1")}, "seed", (1,), (0,), "fixed", {})
+    claim = Claim.planned(
+        plan, at("small"), judge, {"s": null}, at("large"), measure=measure, id="L1", standing="experiment"
+    )
     monkeypatch.setattr(load("vitrify.claims", NAME), "CLAIM", claim)
+    monkeypatch.setattr(judging, "digest", lambda *_: "")
     for scale, name in (("quick", "small"), ("large", "large")):
-        seen.clear()
         outcome = run_claim(HEADLINE, scale=scale)  # type: ignore[arg-type]
-        assert seen == [name, "broken"]
-        assert (outcome.scale, outcome.evidence.verdict, outcome.saboteur_rejected) == (scale, "holds", True)
+        assert list(outcome.evidence.parts) == [name]
+        assert (outcome.scale, outcome.verdict, outcome.saboteur_rejected) == (scale, "holds", True)

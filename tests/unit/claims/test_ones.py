@@ -36,7 +36,7 @@ def test_statements_hold_where_they_are_planted() -> None:
 
 @each("statement", list(claim.PLAN.statements))
 def test_nulls_are_rejected(statement: str) -> None:
-    null, rng = dict(zip(claim.PLAN.statements, claim.NULLS, strict=True))[statement], np.random.default_rng(1)
+    null, rng = claim.NULLS[statement], np.random.default_rng(1)
     verdicts = [claim.judge(SUBJECT, null(SUBJECT, planted(0.5), rng)).statements[statement] for _ in range(20)]
     assert "holds" not in verdicts
 

@@ -33,7 +33,7 @@ def judge(values):
 def draw(figures):
     return "blue"
 '''
-PAGE = ClaimPage("a_claim_about_training_for_tests", "A title.", {"id": "L1", "learned": True})
+PAGE = ClaimPage("a_claim_about_training_for_tests", "A title.", {"id": "L1"})
 
 
 def plan(**changes: object) -> Plan:
@@ -261,15 +261,14 @@ def claim_with(null: Null | None) -> Claim:
         del subject
         return judged_of([float(value) for value in measured["slopes"]])
 
-    return Claim(
+    return Claim.planned(
+        plan(),
         lambda: [Subject("seeds")],
+        judge,
+        {"growth": null} if null else {},
+        measure=lambda _: {"slopes": np.array([1.5, 1.6, 1.7, 0.9])},
         id="L1",
         standing="experiment",
-        learned=True,
-        plan=plan(),
-        measure=lambda _: {"slopes": np.array([1.5, 1.6, 1.7, 0.9])},
-        judge=judge,
-        nulls={"growth": null} if null else {},
     )
 
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from dataclasses import MISSING, fields
+from inspect import Parameter, signature
 from pathlib import Path
 from typing import get_args
 
+from vitrify.claims import LEARNED
 from vitrify.claims.catalogue import SECTIONS, STRENGTH, Claim, Outcome, Standing
 from vitrify.errors import ClaimError, Problem
 from vitrify.registry import Headline
@@ -21,14 +22,16 @@ MIN_WORDS = 4  # of a section: fewer state nothing
 MAX_QUOTED = 60  # characters of a text in a message
 CERTIFIED = tuple(str(method.value) for method in STRENGTH)
 ID = re.compile(r"[RBLG]\d+")
-FIELDS = [field.name for field in fields(Claim) if field.name != "_"]
-POSITIONAL = [field.name for field in fields(Claim) if not field.kw_only and field.name != "_"]
-REQUIRED = [field.name for field in fields(Claim) if field.default is field.default_factory is MISSING]
+PLANNED = "Claim.planned"
+PLAN_FIELDS = ("plan", "judge", "nulls", "large", "draw", "measure")
+PARAMETERS = {  # of the two ways to make a claim, without and with a plan
+    "Claim": {name: each for name, each in signature(Claim).parameters.items() if name not in PLAN_FIELDS},
+    PLANNED: dict(signature(Claim.planned).parameters),
+}
 LITERAL = {  # fields that are read without running the file, and what each must be
     "id": "a text such as 'R14': R (can represent), B (lower bounds), L (learns) or G (generalizes), and a number",
     "standing": f"one of {', '.join(map(repr, get_args(Standing)))}",
     "certified": f"one of {', '.join(map(repr, CERTIFIED))}",
-    "learned": "True or False",
     "budget_seconds": "a number of seconds above 0",
     "uncertified": "a text: the reason why there is no exact network",
 }
@@ -75,14 +78,16 @@ def declaration_problems(tree: ast.Module) -> Iterator[tuple[int, str]]:
     if not isinstance(call, ast.Call):
         yield node.lineno, "CLAIM must be assigned by a plain statement CLAIM = Claim(…)"
         return
-    arguments = dict(zip(POSITIONAL, call.args, strict=False))
+    maker = PLANNED if is_planned(tree) else "Claim"
+    positional = [name for name, each in PARAMETERS[maker].items() if each.kind is not Parameter.KEYWORD_ONLY]
+    arguments = dict(zip(positional, call.args, strict=False))
     arguments |= {str(keyword.arg): keyword.value for keyword in call.keywords}
     if any(isinstance(each, ast.Starred) for each in call.args) or "None" in arguments:
         yield node.lineno, "the arguments of Claim must be written out: they are read without running the file"
         return
-    if len(call.args) > len(POSITIONAL):
-        yield node.lineno, f"Claim takes at most {len(POSITIONAL)} arguments without a name: {', '.join(POSITIONAL)}"
-    yield from ((node.lineno, text) for text in _argument_problems(arguments))
+    if len(call.args) > len(positional):
+        yield node.lineno, f"{maker} takes at most {len(positional)} arguments without a name: {', '.join(positional)}"
+    yield from ((node.lineno, text) for text in _argument_problems(maker, arguments))
 
 
 def _assigned(node: ast.stmt) -> set[str]:
@@ -91,33 +96,34 @@ def _assigned(node: ast.stmt) -> set[str]:
     return {target.id for target in targets if isinstance(target, ast.Name)}
 
 
-def _argument_problems(arguments: dict[str, ast.expr]) -> Iterator[str]:
-    planned = "plan" in arguments
-    unknown = [name for name in arguments if name not in FIELDS]
+def is_planned(tree: ast.Module) -> bool:
+    """Return whether the claim of a file is made by `Claim.planned`."""
+    calls = [node.value for node in tree.body if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call)]
+    return any(ast.unparse(call.func) == PLANNED for call in calls)
+
+
+def _argument_problems(maker: str, arguments: dict[str, ast.expr]) -> Iterator[str]:
+    parameters = PARAMETERS[maker]
+    unknown = [name for name in arguments if name not in parameters]
     if unknown:
-        yield f"Claim has no {', '.join(unknown)}; it has {', '.join(FIELDS)}"
-    missing = [name for name in (*REQUIRED, *functions_of(planned)) if name not in arguments]
+        yield f"{maker} has no {', '.join(unknown)}; it has {', '.join(parameters)}"
+    required = [name for name, each in parameters.items() if each.default is Parameter.empty]
+    missing = [name for name in (*required, *functions_of(maker == PLANNED)) if name not in arguments]
     if missing:
-        yield f"Claim lacks {', '.join(missing)}{' (a claim with a plan needs them)' if planned else ''}"
+        yield f"{maker} lacks {', '.join(dict.fromkeys(missing))}"
     values = {}
     for name in LITERAL.keys() & arguments.keys():
         node = arguments[name]
         values[name] = node.value if isinstance(node, ast.Constant) else None
         if not _allowed(name, values[name]):
             yield f"{name} must be {LITERAL[name]}, written out in CLAIM = Claim(…)"
-    if planned:
-        surplus = [name for name in ("check", "sabotage") if name in arguments]
-        if surplus:
-            yield f"a claim with a plan is judged by judge and nulls: leave {' and '.join(surplus)} away"
-        if values.get("learned") is not True:
-            yield "a claim with a plan is about training: add learned=True"
-    elif "learned" not in arguments:
-        without = arguments.keys() & {"uncertified", "draw"}  # a claim with a figure is about measured curves
-        if ("certified" in arguments) == bool(without):
-            yield (
-                "Claim needs either certified='…' (the weakest method that certifies its exact networks) or "
-                "uncertified='…' (the reason why it has none)"
-            )
+    if maker != PLANNED and ("certified" in arguments) == ("uncertified" in arguments):
+        yield (
+            "Claim needs either certified='…' (the weakest method that certifies its exact networks) or "
+            "uncertified='…' (the reason why it has none)"
+        )
+    if (maker == PLANNED) != (str(values.get("id"))[:1] in LEARNED) and "id" in values:
+        yield "ids of claims about training or generalization, which have a plan, begin with L or G, and no others"
 
 
 def functions_of(planned: bool) -> tuple[str, ...]:
@@ -134,8 +140,6 @@ def _allowed(name: str, value: object) -> bool:
             return value in get_args(Standing)
         case "certified":
             return value in CERTIFIED
-        case "learned":
-            return isinstance(value, bool)
         case "budget_seconds":
             return isinstance(value, int | float) and not isinstance(value, bool) and value > 0
     return isinstance(value, str) and bool(value.strip())
@@ -157,7 +161,7 @@ def outcome_problems(claim: Claim, outcome: Outcome) -> list[str]:
         lacks += [] if judged else ["a quantity with a declared value, or a criterion"]
         problems += [f"the evidence on {name!r} lacks {', '.join(lacks)}"] if lacks else []
     weakest = max(outcome.methods, key=STRENGTH.index, default=None)
-    if claim.certified != weakest and not claim.learned:
+    if claim.certified != weakest and claim.plan is None:
         was = "no network is certified" if weakest is None else f"the weakest certificate is {weakest.value!r}"
         needed = "uncertified='the reason'" if weakest is None else f"certified={weakest.value!r}"
         problems.append(f"{was}: declare {needed} in CLAIM = Claim(…)")

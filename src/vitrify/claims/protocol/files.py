@@ -23,7 +23,7 @@ from typing import Any
 
 from vitrify.certification.evidence import Evidence
 from vitrify.claims.catalogue import Claim, ClaimPage, Subject
-from vitrify.claims.protocol.contract import declaration_problems, docstring_problems, functions_of, refuse
+from vitrify.claims.protocol.contract import declaration_problems, docstring_problems, functions_of, is_planned, refuse
 from vitrify.claims.protocol.planning import Plan
 from vitrify.errors import ClaimError, InputError, Problem, VitrifyError
 from vitrify.registry import Headline, headline
@@ -63,15 +63,10 @@ def read_claim(path: Path) -> ClaimFile:
         raise ClaimError([Problem(f"this is not Python: {error}", str(path))]) from None
     about = headline(path.stem, text, "CLAIM")
     declared = [Problem(problem, str(path), line) for line, problem in declaration_problems(tree)]
-    written = [Problem(problem, str(path)) for problem in docstring_problems(about, _has_plan(tree))]
+    written = [Problem(problem, str(path)) for problem in docstring_problems(about, is_planned(tree))]
     if written or declared:
         raise ClaimError([*written, *declared])
     return ClaimFile(about.name, about.doc, about.fields, path, text)
-
-
-def _has_plan(tree: ast.Module) -> bool:
-    calls = [node.value for node in tree.body if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call)]
-    return any(keyword.arg == "plan" for call in calls for keyword in call.keywords)
 
 
 class FileModule:

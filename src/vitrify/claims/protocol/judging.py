@@ -15,7 +15,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 
@@ -25,9 +25,6 @@ from vitrify.claims.protocol.measurements import Measured, Measurements
 from vitrify.claims.protocol.planning import NULL_DRAWS, Plan, digest
 from vitrify.errors import InputError
 from vitrify.registry import Headline
-
-if TYPE_CHECKING:
-    from vitrify.learn.store import RunStore
 
 QUICK_DRAWS = 40
 
@@ -49,16 +46,24 @@ def measure(
     claim: Claim,
     scale: Scale,
     progress: Progress | None = None,
-    store: RunStore | None = None,
+    trainings: Path | None = None,
     trials: Sequence[str] = (),
     before: Measurements | None = None,
 ) -> Measurements:
-    """Train and measure the subjects of a claim, or only some trials of them, and add that to earlier measurements."""
+    """Train and measure the subjects of a claim, or only some trials of them, and add that to earlier measurements.
+
+    A folder for its `trainings`, a run store, resumes them.
+    """
     arrays: dict[str, Measured] = {}
     known = [name for subject in subjects_of(headline, claim, scale) for name in subject.trials]
     unknown = [name for name in trials if name not in known]
     if unknown:
         raise InputError(f"{headline.name} has no trial {unknown[0]!r}; there are {', '.join(dict.fromkeys(known))}")
+    store = None
+    if trainings is not None:
+        from vitrify.learn.store import RunStore
+
+        store = RunStore(trainings)
     began, start, spent = datetime.now(UTC), time.perf_counter(), store.seconds() if store else 0.0
     for subject in subjects_of(headline, claim, scale):
         chosen = {name: trial for name, trial in subject.trials.items() if not trials or name in trials}
