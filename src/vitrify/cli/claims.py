@@ -47,6 +47,7 @@ from vitrify.optional import need
 
 if TYPE_CHECKING:
     from vitrify.claims.catalogue import Outcome
+    from vitrify.claims.catalogue import ClaimPage
     from vitrify.constructions.catalogue import Construction
     from vitrify.registry import Headline
 
@@ -60,7 +61,6 @@ MEANING = {  # what every certificate by this method says
     "and that network computes the spec; short words are tested, too",
     "exhaustive": "every input is tested",
     "sampled": "tested on samples of inputs; where inputs are words, usually on all short words, too",
-    "trained": "networks are trained with several seeds, and their scores are measured",
 }
 SCOPES = {  # of the two links of such a certificate
     "every length": "proved for every word of every length",
@@ -203,12 +203,11 @@ def show_entries(
     claim = find(name)
     parts = {word: claim.section(word) for word in SECTIONS if claim.section(word)}
     claim_id, standing, method = _fields(claim).values()
-    certified = f"{method}: {MEANING[method]}" if method else f"none: {claim.fields.get('uncertified', 'about losses')}"
     cells = [
         ("claim", claim.title),
         *((SECTIONS[word], text if word != "Source" else with_tags(text)) for word, text in parts.items()),
-        ("standing", standing),
-        ("method" if method == "trained" else "nets certified", certified),
+        ("standing in the source", standing),
+        ("measured" if method == "trained" else "networks", _evidence_of(claim, method)),
     ]
     data = {"name": claim.name, **_fields(claim), "title": claim.title}
     data |= {word.lower().replace(" ", "_"): text for word, text in parts.items()}
@@ -216,6 +215,19 @@ def show_entries(
     data |= {"plan": plan} if plan else {}
     tables = described(plan) if plan else ()
     show(as_json, data, TextTable(("", ""), cells, f"{claim_id}  {claim.name}"), *tables)
+
+
+def _evidence_of(claim: ClaimPage, method: str | None) -> str:
+    """Return the recorded verdict of a claim about training, or how the networks of another claim are certified."""
+    from vitrify.report import wording
+    from vitrify.report.recorded import latest
+
+    if method != "trained":
+        return f"{method}: {MEANING[method]}" if method else f"none: {claim.fields.get('uncertified', 'about losses')}"
+    outcome = latest(claim)
+    if outcome is None:
+        return "not yet: no run by this plan is recorded"
+    return f"{wording.statements(outcome)} ({wording.plan(outcome)}; {wording.scale(outcome)})"
 
 
 def with_tags(source: str) -> str:
