@@ -14,6 +14,11 @@ her inputs.
 | `recall_game` | values $v_1 \dots v_n$ | $i$ | $k_1 v_1 \dots k_n v_n k_i$ | $v_i$ |
 | `pointer_game` | signs $z_1 \dots z_n$ | $i$ | $z_1 \dots z_n$, then a pointer to $i$ | $z_i$ |
 | `copy_game` | $n$ symbols | nothing | the symbols, then a mark | the symbols again |
+| `equality_game` | $x_1 \dots x_n$ | $y_1 \dots y_n$ | $x$, then $y$, then ? | is $x = y$ |
+| `disjointness_game` | bits $x_1 \dots x_n$ | bits $y_1 \dots y_n$ | $x$, then $y$, then ? | is no $x_i = y_i = 1$ |
+| `brackets_game` | $n$ opening brackets | $n$ closing ones | $o_1 c_1 \dots o_n c_n\,?$ | are they balanced |
+
+The last three end with a symbol of their own, so that both parties know the query.
 """
 
 from __future__ import annotations
@@ -22,7 +27,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from itertools import combinations_with_replacement
+from itertools import combinations_with_replacement, product
 from math import log2
 from typing import Any, TypeAlias
 
@@ -34,6 +39,8 @@ from vitrify.errors import InputError
 
 Question: TypeAlias = Any  # Bob's query: a position, a sequence of symbols, or None, by the game
 Label: TypeAlias = Any  # a right answer: a symbol, a word or a number
+
+MAX_QUERIES = 256  # Bob's words that are listed
 
 
 def _differ(first: Sequence[int], second: Sequence[int]) -> int:
@@ -48,8 +55,8 @@ class Game:
     `alice` gives the symbols [batch, her positions] of inputs [batch, size], `bob` the symbols at all other positions;
     a layer answers at the position `ask`. `label` computes the right answer from both inputs, `truth` from the word, by
     the definition of the task. `question` returns a query with different answers for two inputs, by default the index
-    of one of Alice's numbers; `questions` are all its values. If `repeats` is not 0, the net generates that many
-    symbols.
+    of one of Alice's numbers; `questions` are all its values, or some if they are too many. If `repeats` is not 0, the
+    net generates that many symbols.
     """
 
     name: str
@@ -276,4 +283,73 @@ def copy_game(length: int, letters: Sequence[str], mark: str) -> Game:
         question=lambda _a, _b: None,
         questions=(None,),
         repeats=length,
+    )
+
+
+def _words_of(size: int, choices: int) -> tuple[tuple[int, ...], ...]:
+    """Return all words of Bob's, or those with equal symbols and one other at most."""
+    if choices**size <= MAX_QUERIES:
+        return tuple(product(range(choices), repeat=size))
+    return (*((choice,) * size for choice in range(choices)), *(_unit(size, index) for index in range(size)))
+
+
+def equality_game(size: int, choices: int = 2) -> Game:
+    """Return equality of two words of `size` symbols, one after the other: 1 if they are equal."""
+    return Game(
+        name="equality",
+        symbols=(*map(str, range(choices)), "?"),
+        size=size,
+        choices=choices,
+        places=tuple(range(size)),
+        alice=lambda x: x,
+        bob=lambda y: [*y, choices],
+        label=lambda x, y: int(tuple(x) == tuple(y)),
+        truth=lambda word: int(list(word[:size]) == list(word[size : 2 * size])),
+        question=lambda x, _: tuple(x),
+        questions=_words_of(size, choices),
+    )
+
+
+def disjointness_game(size: int) -> Game:
+    """Return disjointness of two sets of `size` elements, given by their bits: 1 if no element is in both."""
+    return Game(
+        name="disjointness",
+        symbols=("0", "1", "?"),
+        size=size,
+        choices=2,
+        places=tuple(range(size)),
+        alice=lambda x: x,
+        bob=lambda y: [*y, 2],
+        label=lambda x, y: int(not any(a and b for a, b in zip(x, y, strict=True))),
+        truth=lambda word: int(all(word[i] + word[size + i] < 2 for i in range(size))),
+        question=lambda a, c: _unit(size, _differ(a, c)),
+        questions=_words_of(size, 2),
+    )
+
+
+def _balanced(word: Sequence[int]) -> int:
+    """Return 1 if brackets, 0 and 1 to open and 2 and 3 to close, are balanced."""
+    stack: list[int] = []
+    for symbol in word:
+        if symbol < 2:
+            stack.append(symbol)
+        elif not stack or stack.pop() != symbol - 2:
+            return 0
+    return int(not stack)
+
+
+def brackets_game(size: int) -> Game:
+    r"""Return equality as $\text{Dyck}_{2,1}$: Alice has the kinds of the opening brackets, Bob of the closing ones."""
+    return Game(
+        name="brackets",
+        symbols=("(", "[", ")", "]", "?"),
+        size=size,
+        choices=2,
+        places=tuple(range(0, 2 * size, 2)),
+        alice=lambda x: x,
+        bob=lambda y: [*(2 + bit for bit in y), 4],
+        label=lambda x, y: int(tuple(x) == tuple(y)),
+        truth=lambda word: _balanced(word[:-1]),
+        question=lambda x, _: tuple(x),
+        questions=_words_of(size, 2),
     )

@@ -66,6 +66,7 @@ class NetSearch:
             "needed_bits": search.needed,
             "forced": search.forced,
             "tries": search.tries,
+            "log2_det": None if search.lattice is None else search.lattice.log2_det,
             "refutation": pair,
             "says": str(search),
         }
@@ -79,6 +80,7 @@ def refute_net(
     size: int | None = None,
     tries: int = 1 << 16,
     seed: int = 0,
+    seconds: float | None = None,
 ) -> NetSearch:
     """Search for two inputs that a net with one attention layer, or a recurrent net, confuses at `bits` bits."""
     net = weights.architecture
@@ -95,7 +97,7 @@ def refute_net(
             raise InputError(f"{task} is a task for recurrent nets; for a net with one attention layer use induction")
         game = _game(net, task, size)
         protocol = PartialSums(quantize(weights, game.symbols, game.length, bits), game)
-    search = refute(protocol, tries, seed)
+    search = refute(protocol, tries, seed, seconds=seconds)
     refutation = search.refutation
     if refutation is None:
         return NetSearch(net.name, bits, game.size, search)

@@ -2,7 +2,8 @@ r"""Pigeonhole refuter: two inputs that a small net can't tell apart although th
 
 Alice's message determines the net's output. She has $2^{\text{needed}}$ inputs; if her message has fewer bits, two of
 them collide, and a question that tells them apart makes two words with one output and two right answers. A collision
-may also exist where none is forced, so the search runs in any case.
+may also exist where none is forced, so the search runs in any case: first among inputs, then, if the message is
+additive, by lattice reduction (`lattice.py`). That none is found says nothing about the net.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import numpy as np
 
 from vitrify.arrays import Ints
 from vitrify.bounds.games import Label
+from vitrify.bounds.lattice import SUBSETS, LatticeSearch, equal_messages
 from vitrify.bounds.protocols import TwoParty
 
 MAX_TRIES = 1 << 16  # inputs tried by default
@@ -32,13 +34,17 @@ class Refutation:
 
 @dataclass(frozen=True)
 class Search:
-    """Result of a refuter: `message` bits against `needed` ones, the number of inputs tried, a refutation or None."""
+    """Result of a refuter: `message` bits against `needed` ones, the number of inputs tried, a refutation or None.
+
+    `lattice` is the search by lattice reduction, if one was made.
+    """
 
     task: str
     message: int
     needed: float
     tries: int
     refutation: Refutation | None
+    lattice: LatticeSearch | None = None
 
     @property
     def forced(self) -> bool:
@@ -47,30 +53,42 @@ class Search:
 
     def __str__(self) -> str:
         sizes = f"a message has {self.message} bits, {self.needed:.4g} are needed to tell all inputs apart"
+        lattice = f", then by lattice reduction ({self.lattice})" if self.lattice else ""
         if self.refutation is None:
             if self.forced:
-                return f"{sizes}: a collision is forced, but {self.tries} inputs did not show one; try more"
-            return f"{sizes}: no collision forced, and none found among {self.tries} inputs"
+                return f"{sizes}: a collision is forced, but not found among {self.tries} inputs{lattice}; try more"
+            return f"{sizes}: no collision forced, and none found among {self.tries} inputs{lattice}"
         how = "a collision is forced" if self.forced else "no collision forced, yet one was found"
-        return f"{sizes}: {how}, after {self.tries} inputs"
+        return f"{sizes}: {how}, after {self.tries} inputs{lattice}"
 
 
-def refute(protocol: TwoParty, tries: int = MAX_TRIES, seed: int = 0) -> Search:
-    """Search for two of Alice's inputs with one message, and confirm with the net itself that they refute it."""
+def refute(
+    protocol: TwoParty,
+    tries: int = MAX_TRIES,
+    seed: int = 0,
+    subsets: int = SUBSETS,
+    seconds: float | None = None,
+) -> Search:
+    """Search for two of Alice's inputs with one message, and confirm with the net itself that they refute it.
+
+    `subsets` of her numbers are tried by lattice reduction, or as many as `seconds` allow.
+    """
     game, seen, tried = protocol.game, dict[bytes, Ints](), 0
     for batch in _inputs(protocol, tries, seed):
         for alice, message in zip(batch, protocol.numbers(batch), strict=True):
             tried += 1
             before = seen.setdefault(message.tobytes(), alice)
             if not np.array_equal(before, alice):
-                refutation = _checked(protocol, before.tolist(), alice.tolist())
-                return Search(game.name, protocol.bits, game.needed, tried, refutation)
-    return Search(game.name, protocol.bits, game.needed, tried, None)
+                pair = before, alice
+                return Search(game.name, protocol.bits, game.needed, tried, _checked(protocol, *pair))
+    lattice = None if tried == game.inputs else equal_messages(protocol, subsets, seconds, seed)
+    refutation = _checked(protocol, *lattice.pair) if lattice and lattice.pair else None
+    return Search(game.name, protocol.bits, game.needed, tried, refutation, lattice)
 
 
-def _checked(protocol: TwoParty, first: list[int], second: list[int]) -> Refutation:
+def _checked(protocol: TwoParty, *pair: Ints) -> Refutation:
     """Return the refutation by two inputs, after running the net on both words."""
-    game = protocol.game
+    game, (first, second) = protocol.game, (alice.tolist() for alice in pair)
     question = game.question(first, second)
     words = game.words([first, second], question)
     outputs = np.asarray(protocol.direct(words))

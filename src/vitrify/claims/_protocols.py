@@ -20,6 +20,7 @@ from vitrify.claims.catalogue import Subject, Subjects
 ALL = 256  # instances, if there are no more; else SOME
 SOME = 64
 TRIES = 1024  # inputs that a refuter may try: more than enough for the small nets here
+SUBSETS = 64  # and subsets by lattice reduction, for the large ones
 
 Sizes = tuple[int, int, int, int, int]  # Alice's positions; heads; numbers of a value and of a query; their bits
 Says = Callable[[Array], Label]  # an output -> the answer that it is
@@ -77,7 +78,7 @@ def check_game(subject: Subject) -> Evidence:
         if says and says(run.output) != truth:
             witness = {"input": " ".join(game.spell(word[0])), "expected": str(truth), "actual": str(says(run.output))}
             break
-    search = refute(protocol, TRIES)
+    search = refute(protocol, TRIES, subsets=SUBSETS)
     refuted = None if search.refutation is None else _verified(protocol, search.refutation)
     declared = {"bits": subject.data["bits"], "refuted": says is None}
     measured = {"bits": max(sent) if len(sent) == 1 else sorted(sent), "refuted": bool(refuted)}
@@ -99,15 +100,17 @@ def _verified(protocol: TwoParty, refutation: Refutation) -> bool:
 
 
 def instances(game: Game) -> Iterator[tuple[Sequence[int], Question]]:
-    """All instances, or some random ones."""
+    """All instances, or some random ones; every other query tells Alice's input from another one."""
     if game.inputs * len(game.questions) <= ALL:
         for alice in game.numbered(0, game.inputs).tolist():
             for bob in game.questions:
                 yield alice, bob
         return
     rng = np.random.default_rng(0)
-    for _ in range(SOME):
-        yield rng.integers(0, game.choices, game.size).tolist(), game.questions[rng.integers(len(game.questions))]
+    for number in range(SOME):
+        alice, other = rng.integers(0, game.choices, (2, game.size)).tolist()
+        telling = number % 2 and alice != other
+        yield alice, game.question(alice, other) if telling else game.questions[rng.integers(len(game.questions))]
 
 
 def sabotage_game(subject: Subject) -> Subject:

@@ -66,6 +66,7 @@ def refute(
     bits: Annotated[int, opt("Bits of every number of the quantized net.", min=1)] = 8,
     size: Annotated[int | None, opt("Pairs or letters in an input. Default: as many as fit.", min=1)] = None,
     tries: Annotated[int, opt("Number of inputs to try.", min=2)] = 1 << 16,
+    seconds: Annotated[float | None, opt("Time of the lattice search. Default: 256 lattices.", min=0)] = None,
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
@@ -73,7 +74,7 @@ def refute(
     from vitrify.bounds.nets import refute_net
     from vitrify.net.folder import load
 
-    search = refute_net(load(folder), task, bits=bits, size=size, tries=tries, seed=seed)
+    search = refute_net(load(folder), task, bits=bits, size=size, tries=tries, seed=seed, seconds=seconds)
     data = search.to_json()
     rows = [(" ".join(x["input"]), x["answer"], x["quantized"], x["net"]) for x in data["refutation"] or ()]
     show(
