@@ -17,7 +17,11 @@ Saboteur: Positions read $n - 1$ positions back.
 
 from __future__ import annotations
 
-from vitrify.claims._nets import ATTENTIONS, Claim, Subject, Subjects, built, checking, edited
+from dataclasses import replace
+
+from vitrify.certification.checking import with_proof
+from vitrify.certification.checks.words import WordCheck
+from vitrify.claims._nets import ATTENTIONS, Claim, Evidence, Quantity, Subject, Subjects, built, check_net, edited
 from vitrify.spec.tasks.comparison import Comparison
 
 TASKS = (
@@ -38,8 +42,19 @@ def subjects() -> Subjects:
         yield built(f"{task}, {attention}", task, attention=attention)
 
 
+def check(subject: Subject) -> Evidence:
+    """Compare a net with its spec and its formulas, and prove both links."""
+    weights, task = subject.weights, subject.spec
+    evidence = check_net(subject, work=1e8)
+    if evidence.verdict != "holds":
+        return evidence
+    evidence = with_proof(evidence, weights, WordCheck(weights.architecture, task))
+    evidence = replace(evidence, checked=(weights, task, evidence))
+    return evidence.adding(Quantity("links proved", sum(link.scope.proved for link in evidence.links), 2, "="))
+
+
 def sabotage(subject: Subject) -> Subject:
     return edited(subject, "blocks.0.attn.b_Q", (0, 0), plus=2.0)  # the query is twice the position
 
 
-CLAIM = Claim(subjects, checking(work=1e8), sabotage, id="R38", standing="theorem", certified="proved")
+CLAIM = Claim(subjects, check, sabotage, id="R38", standing="theorem", certified="proved")
