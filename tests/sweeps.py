@@ -28,6 +28,7 @@ from vitrify.spec.ngrams.families import random_ngram
 from vitrify.spec.ngrams.model import NGramModel
 from vitrify.spec.programs import families as library
 from vitrify.spec.programs.program import Program, program
+from vitrify.spec.tasks.comparison import Comparison
 from vitrify.spec.tasks.composition import Composition
 from vitrify.spec.tasks.copying import Copying
 from vitrify.spec.tasks.estimate import Estimate
@@ -69,6 +70,10 @@ SWEEPS: dict[type, Sequence[object]] = {
         random_automaton(4, 2, seed=1),
     ],
     Circuit: [adder(1), adder(2), random_circuit(1, 3, 12, 2), random_circuit(2, 4, 20, 3)],
+    Comparison: [
+        *(Comparison("equality", size, symbols) for size, symbols in ((2, 2), (5, 4), (40, 3))),
+        *(Comparison("disjointness", size) for size in (1, 9)),
+    ],
     Composition: [Composition(n) for n in (2, 3, 5)],
     Connectivity: [Connectivity.of(n) for n in (2, 3, 5)],
     Copying: [Copying(symbols, size, gram) for symbols, size, gram in ((2, 3, 2), (3, 4, 3), (4, 3, 1))],

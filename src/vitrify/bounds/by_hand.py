@@ -208,9 +208,12 @@ def comparing_register(game: Game) -> QuantizedRecurrent:
     return QuantizedRecurrent(game.symbols, ("0", "1"), b, first, np.ones(size + 2), follow)
 
 
-def register(game: Game) -> QuantizedRecurrent:
-    """Return a shift register: Alice's symbols are appended one by one; Bob's symbol, or copying, selects from them."""
-    size, b = game.size, max(1, ceil(log(game.choices, 2) - 1e-12))
+def register(game: Game, stored: int | None = None) -> QuantizedRecurrent:
+    """Return a shift register: Alice's symbols are appended one by one; Bob's symbol, or copying, selects from them.
+
+    With `stored` it has the last symbols only, and answers a pointer to an earlier one with the first symbol.
+    """
+    size, b = game.size if stored is None else stored, max(1, ceil(log(game.choices, 2) - 1e-12))
     recall = game.name == "recall"
     b = max(b, ceil(log(size + 1, 2) - 1e-12)) if recall else b
     low = -(1 << (b - 1))  # the integer that stands for 0
@@ -226,9 +229,10 @@ def register(game: Game) -> QuantizedRecurrent:
             elif recall:
                 row[-1] = symbol + low
             elif game.name == "sparse-averaging":
-                row[:] = np.roll(row, -(symbol - last_data))
-        slot = h[:, -1].astype(np.int64) - low if recall else np.zeros(len(h), dtype=np.int64)
-        selected = h[np.arange(len(h)), slot].astype(np.int64) - low
+                slot = symbol - last_data - (game.size - size)
+                row[:] = np.roll(row, -slot) if slot >= 0 else low
+        slots = h[:, -1].astype(np.int64) - low if recall else np.zeros(len(h), dtype=np.int64)
+        selected = h[np.arange(len(h)), slots].astype(np.int64) - low
         return h, np.eye(1 << b)[selected][:, : game.choices]
 
     return QuantizedRecurrent(

@@ -6,8 +6,8 @@ $n$ elements, given by their bits, are disjoint.
 Why: Position $n + i$ reads the symbol $n$ positions before it, and units say whether both clash. The last position
 looks for a clash.
 Checked: All words for $n$ = 3 with 2 symbols and $n$ = 2 with 3, random words for $n$ to 512 and up to 26 symbols, half
-of which have 1 to 4 clashes, all kinds of attention; sizes. Both links are proved for every word, with
-$2n + 1$ symbols: margins, and the lemma that the head of the second layer finds each clash.
+of which have 1 to 4 clashes, all kinds of attention; sizes. Both links are proved for every word of $2n + 1$ symbols:
+margins, and the lemma that the second layer finds each clash.
 Not checked: Other $n$; sizes are formulas, but positions are numbers of $2\log_2 n$ bits. That one layer and recurrent
 networks need $n\log_2|\Sigma|$ bits is another claim (`one_layer_needs_a_bit_for_each_symbol_that_it_compares`); it is
 about deterministic networks that are right on every word.

@@ -101,19 +101,19 @@ def _pointers(subject: Subject) -> Evidence:
     asked = len(words) * task.queries
     evidence = Evidence("holds", asked, (Domain("sets of positions", Method.SAMPLED, asked),), seed=0)
     evidence = evidence.adding(*sized(subject), *_widths(task.positions, task.sparsity, m))
-    proved = _proved(evidence, subject)
-    if proved.verdict != "holds" and task.positions > SLOW:
-        return proved
+    evidence = proved(evidence, subject)
+    if evidence.verdict != "holds" and task.positions > SLOW:
+        return evidence
     logits = batch_logits(subject.weights, with_pads(net, words))[:, net.pads - 1 :]
     oracle = oracle_for(task, net)
     errors = oracle.errors(words, logits).max(axis=1)
     worst = int(errors.argmax())
     if not errors[worst] <= net.output.error:
         return replace(evidence, verdict="fails", witness=oracle.witness(words[worst], logits[worst]))
-    return proved.adding(Quantity("largest error", float(errors[worst]), net.output.error, "<="))
+    return evidence.adding(Quantity("largest error", float(errors[worst]), net.output.error, "<="))
 
 
-def _proved(evidence: Evidence, subject: Subject) -> Evidence:
+def proved(evidence: Evidence, subject: Subject) -> Evidence:
     """Return the evidence with both links proved by a lemma about the stored weights; it fails if none applies."""
     weights, task = subject.weights, subject.spec
     try:
@@ -174,7 +174,7 @@ def _keys(subject: Subject) -> Evidence:
 def _declared(subject: Subject) -> Evidence:
     task, net, code = subject.spec, subject.weights, subject.data["code"]
     evidence = check_net(subject, samples=WORDS, work=1e6)
-    evidence = _proved(evidence, subject) if evidence.verdict == "holds" else evidence
+    evidence = proved(evidence, subject) if evidence.verdict == "holds" else evidence
     seen = looked_at(net, task)
     if evidence.verdict != "holds" or seen is None:
         return evidence

@@ -33,9 +33,7 @@ def sizes(task: Comparison) -> DeclaredSizes:
     return DeclaredSizes.of_layers((1, 1), (4 if task.relation == "equality" else 2, 0), 8)
 
 
-@construction(
-    "comparison", "two words compared, in two layers", sizes, default=True, certified=("to T", "to T")
-)
+@construction("comparison", "two words compared, in two layers", sizes, default=True, certified=("to T", "to T"))
 def comparison(task: Comparison, *, attention: Attention = "softmax") -> Network:
     """Return a transformer of two layers that answers whether two words are equal, or disjoint as sets."""
     n, top = task.size, float(task.symbols - 1)

@@ -12,7 +12,7 @@ from built import ATTENTIONS
 from cases import each
 from vitrify.certification import certify
 from vitrify.certification.equivalence.catalogue import SpecCase, SpecProof
-from vitrify.certification.equivalence.sets import declared_sets, superimposed_keys
+from vitrify.certification.equivalence.sets import declared_sets, one_pointer, superimposed_keys
 from vitrify.certification.margins.values import Undecided
 from vitrify.certification.oracles.catalogue import oracle_for
 from vitrify.constructions.catalogue import build
@@ -134,3 +134,39 @@ def test_declared_sets_are_proved(code: str) -> None:
     vectors[3, weights.labels.space("vector").dims[0]] *= 0.99
     with pytest.raises(Undecided, match="vectors of tokens"):
         declared_sets(case(weights.with_array("embed.W_E", vectors), task))
+
+
+POINTED = PointerAveraging(positions=12, sparsity=1, dimensions=2, queries=3)
+
+
+@each("attention", ATTENTIONS)
+def test_one_pointer_is_proved_by_the_list_of_all_scores(attention: AttentionKind) -> None:
+    weights = build(POINTED, "pointers-heads", attention=attention)
+    assert one_pointer(case(weights, POINTED)).instances == {"scores": 144}
+    assert worst(weights, POINTED, 40) <= weights.architecture.output.error
+
+
+POINTER_BREAKS: dict[str, tuple[str, Any]] = {
+    "a pointer": ("embed.W_E", lambda a, _: a.__setitem__(5, a[6])),
+    "two keys alike": ("pos_embed.W_pos", lambda a, _: a.__setitem__(7, a[8])),
+    "a key of a pointer": ("pos_embed.W_pos", lambda a, _: a.__setitem__(-1, a[1])),
+    "a vector": ("embed.W_E", lambda a, net: a.__setitem__((2, net.labels.space("vector").dims[0]), 0.9)),
+    "a cold head": ("blocks.0.attn.beta", lambda a, _: a.__imul__(0.3)),
+    "a bias": ("unembed.b_U", lambda a, _: a.__setitem__(0, 0.01)),
+    "half of the bits": ("blocks.0.attn.W_Q", lambda a, _: a.__setitem__((0, slice(None), 0), 0.0)),
+}
+
+
+@each("name", POINTER_BREAKS)
+def test_one_pointer_is_refused_where_it_is_broken(name: str) -> None:
+    weights = build(POINTED, "pointers-heads")
+    array, change = POINTER_BREAKS[name]
+    values = np.array(dense(weights.arrays[array]))
+    change(values, weights)
+    with pytest.raises(Undecided):
+        one_pointer(case(weights.with_array(array, values), POINTED))
+
+
+def test_several_pointers_are_another_lemma() -> None:
+    with pytest.raises(Undecided, match="one pointer is followed by one head"):
+        one_pointer(case(build(SMALL), SMALL))

@@ -1,11 +1,14 @@
-r"""Lemmas "declared sets" and "superimposed keys": one head takes the mean over a set, of some list or any set at all.
+r"""Lemmas "declared sets", "one pointer" and "superimposed keys": one head takes the mean over a set.
 
-In both, scores are compared without rounding, the error of the softmax mean and all rounding are bounded by
+In all, scores are compared without rounding, the error of the softmax mean and all rounding are bounded by
 `proved_error`, and that bound is at most the tolerance that the network states: the proofs are `exact`. Instances, with
 arrays as they are stored: what a token adds to the output by way of the last head is its vector, 0 if it has none;
 positions and all other paths add 0.
 
 **Declared sets.** One head, queries from symbols, keys from positions: the scores of all sets are listed.
+
+**One pointer.** The same, where each set is one position and its symbol a token of its own. The other tokens, and BOS,
+have the key 0.
 
 **Superimposed keys.** $u_j \in \{0,1\}^m$ is the key of position $j$ in the last head, $q$ the size of a set.
 
@@ -19,6 +22,7 @@ positions and all other paths add 0.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -29,13 +33,15 @@ from vitrify.certification.equivalence.catalogue import SpecCase, SpecProof, lem
 from vitrify.certification.margins.values import Undecided
 from vitrify.certification.oracles.sparse_averaging import looked_at, proved_error
 from vitrify.kit.affine import UNIT_ROUNDOFF
-from vitrify.kit.set_codes import ExactScores
+from vitrify.kit.set_codes import ExactScores, exact_scores
 from vitrify.kit.superimposed import max_agreement
 from vitrify.net.sparse import dense
 from vitrify.net.transformer import Transformer
 from vitrify.net.weights import has_architecture
 from vitrify.spec.tasks.pointer_averaging import PointerAveraging
 from vitrify.spec.tasks.sparse_averaging import SparseAveraging
+
+MAX_LISTED = 1 << 12  # pointers, whose scores with all positions are listed
 
 
 @lemma(SparseAveraging)
@@ -88,6 +94,31 @@ def superimposed_keys(case: SpecCase) -> SpecProof:
 
 
 _QUERY_KEY = ("1.attn.W_Q", "1.attn.W_K")
+
+
+@lemma(PointerAveraging)
+def one_pointer(case: SpecCase) -> SpecProof:
+    """Prove that a network of one head reads the position that the last token points to, by the list of all scores."""
+    task: PointerAveraging = case.spec
+    net = case.net
+    if task.sparsity > 1 or not has_architecture(case.weights, Transformer) or net.heads_per_layer != (1,):
+        raise Undecided("one pointer is followed by one head")
+    maps, head, n = _Maps(case), net.blocks[0].heads[0], task.positions  # type: ignore[attr-defined]  # of a transformer
+    if net.units_per_layer != (0,) or head.mask not in ("causal", "none") or head.window is not None:
+        raise Undecided("the head does not see all earlier positions, or there are units")
+    if n > MAX_LISTED:
+        raise Undecided(f"the scores of {n:,} pointers are too many to list")
+    _need_means(maps, np.vstack([task.vectors, np.zeros((n, task.dimensions))]))
+    query, key = (maps.of(f"blocks.0.attn.{name}") for name in ("W_Q", "W_K"))
+    maps.need_none(query, "queries", maps.places)
+    maps.need_none(key, "keys", maps.embed)
+    keys = (maps.places @ key).toarray() + maps["blocks.0.attn.b_K"]
+    if keys[: net.pads].any() or keys[net.pads + n :].any():
+        raise Undecided("BOS or pointers have keys")
+    queries = (maps.embed[1 + len(task.vectors) :] @ query).toarray() + maps["blocks.0.attn.b_Q"]
+    scores = exact_scores(keys[net.pads : net.pads + n], queries, np.arange(n)[:, None])
+    _need_error(case, replace(scores, others=net.pads + net.max_length - 1))
+    return SpecProof("one pointer", net.max_length, {"scores": n * n}, exact=True)
 
 
 class _Maps:
