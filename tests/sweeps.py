@@ -36,6 +36,7 @@ from vitrify.spec.tasks.k_hop import KHop
 from vitrify.spec.tasks.match2 import Match2
 from vitrify.spec.tasks.match3_bigram import Match3Bigram
 from vitrify.spec.tasks.match3_local import Match3Local
+from vitrify.spec.tasks.nearest import Nearest
 from vitrify.spec.tasks.pointer_averaging import PointerAveraging
 from vitrify.spec.tasks.recall import Recall
 from vitrify.spec.tasks.sparse_averaging import SparseAveraging
@@ -124,6 +125,7 @@ SWEEPS: dict[type, Sequence[object]] = {
         random_maxout((1, 4, 1), 2, 1),
     ],
     NGramModel: [random_ngram(w, n, seed=w) for w, n in ((2, 1), (2, 2), (3, 2), (2, 3), (3, 3), (2, 4), (70, 2))],
+    Nearest: [Nearest(*sizes) for sizes in ((3, 2, 1), (8, 2, 3), (25, 4, 6), (64, 3, 12))],
     PointerAveraging: [
         PointerAveraging(*sizes) for sizes in ((5, 1, 1, 2), (12, 2, 2, 1), (40, 3, 1, 2), (300, 2, 3, 1))
     ],

@@ -43,6 +43,8 @@ PROVED = {  # the lemma of each construction for its samples, and whether that i
     "heads": ("contexts", True),
     "layers": ("contexts", True),
     "states-aloud": ("contexts", True),
+    "comparison": ("a clash", False),
+    "nearest": ("the nearest", False),
     "k-hop": ("hops", False),
     "match2": ("a match", True),
     "estimate-heads": ("frequencies", True),

@@ -47,7 +47,17 @@ OWN = {  # the oracle of every kind and output that has a registered one
     ("PointerAveraging", "values"): "TaskOracle",
 } | {
     (task, output): "TaskOracle"
-    for task in ("Composition", "Copying", "KHop", "Match2", "Match3Bigram", "Match3Local", "Recall")
+    for task in (
+        "Comparison",
+        "Composition",
+        "Copying",
+        "KHop",
+        "Match2",
+        "Match3Bigram",
+        "Match3Local",
+        "Nearest",
+        "Recall",
+    )
     for output in ("transducer", "class")
 }
 

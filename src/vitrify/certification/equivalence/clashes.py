@@ -39,6 +39,8 @@ def a_clash(case: SpecCase) -> SpecProof:
         raise Undecided("comparisons are followed behind one pad, through two heads, with units between them")
     if proof.max_length != task.length or task.length * task.symbols**2 > MAX_STREAMS:
         raise Undecided("the pairs of symbols at all positions are too many, or the length is not that of the words")
+    if set(net.output.symbols) != {*task.outputs}:
+        raise Undecided("the network lacks an answer")
     slots = Slots(ideal.weights, proof)
     slots.read(0)
     tables = [np.asarray(dense(table)) for table in slots.tables]
