@@ -159,7 +159,7 @@ def test_files_read_back(task: Task, tmp_path: Path) -> None:
 HOPS = 'task = "k-hop"\nhops = 3\nsymbols = 4\nlength = 32\n'
 RECALL = 'task = "recall"\nkeys = 4\nvalues = 2\npairs = 4\nqueries = 3\nfused = true\n'
 BAD: dict[str, tuple[str, list[str]]] = {
-    "empty": ("", ["x.task.toml: task is missing; it must be one of composition, copying"]),
+    "empty": ("", ["x.task.toml: task is missing; it must be one of comparison, composition"]),
     "unknown": ('# x\ntask = "juggling"\nballs = 3\n', [":2: there is no task 'juggling'; it must be one of"]),
     "no name": ("task = 3\n", [":1: there is no task 3"]),
     "machinery": ('task = "catalogue"\n', [":1: there is no task 'catalogue'"]),
@@ -208,7 +208,7 @@ def test_values_are_checked_at_birth(tmp_path: Path) -> None:
 
 def test_a_task_is_made_by_its_name_and_mistakes_are_named() -> None:
     assert v.task("k-hop", hops=3, symbols=4, length=32) == KHop(3, 4, 32)
-    with pytest.raises(v.VitrifyError, match="there is no task 'hop'; it must be one of composition"):
+    with pytest.raises(v.VitrifyError, match="there is no task 'hop'; it must be one of comparison"):
         v.task("hop")
     with pytest.raises(v.VitrifyError, match=r"task k-hop: length is missing.*; hops must be a whole number"):
         v.task("k-hop", hops="three", symbols=4)
