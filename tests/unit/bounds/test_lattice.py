@@ -16,9 +16,11 @@ from vitrify.bounds.by_hand import (
     averaging_layer,
     capacity,
     checked_digits,
+    comparing_register,
     digits,
     fingerprint_layer,
     gathering_layer,
+    indexing_layer,
     least_squares,
     overlap_layer,
     register,
@@ -171,6 +173,41 @@ def test_layers_that_store_everything_are_right_and_nothing_is_forced() -> None:
         assert search.refutation is None
         assert not search.forced
         assert "no collision forced" in str(search)
+
+
+@each("size", [3, 7])
+def test_stored_pairs_are_answered_and_others_are_guessed(size: int) -> None:
+    game = index_game(12)
+    layer, fits = indexing_layer(game, size, 10), capacity(game, 10, 2)
+    assert fits == 5  # 25 * 2^4 < 2^9 < 25 * 2^5
+    stored = min(12, fits * (size - 1))
+    for alice in np.random.default_rng(0).integers(2, size=(10, 12)).tolist():
+        for index in range(12):
+            word = game.words(alice, index)
+            expected = game.truth(word[0].tolist()) if index < stored else "0"
+            assert "01"[layer.run(word).argmax()] == expected
+    search = refute(PartialSums(layer, game), tries=16, subsets=4)
+    assert (search.refutation is None) == (stored == 12)
+
+
+@each("stored", [5, 9])
+def test_short_registers_answer_the_last_symbols(stored: int) -> None:
+    game = pointer_game(9)
+    net = Cut(register(game, stored), game)
+    assert net.bits == stored
+    for alice in np.random.default_rng(0).integers(2, size=(10, 9)).tolist():
+        for index in range(9):
+            answer = "-+"[net.direct(game.words(alice, index))[0].argmax()]
+            assert answer == (game.label(alice, index) if index >= 9 - stored else "-")
+
+
+@each("make", [lambda: equality_game(4), lambda: equality_game(3, 3), lambda: disjointness_game(4)])
+def test_a_comparing_register_is_right(make: Any) -> None:
+    game = make()
+    net = Cut(comparing_register(game), game)
+    for bob in game.questions[::3]:
+        words = game.words(game.numbered(0, game.inputs), bob)
+        assert net.direct(words).argmax(axis=1).tolist() == [game.truth(word) for word in words.tolist()]
 
 
 def test_overlaps_of_stored_elements() -> None:
