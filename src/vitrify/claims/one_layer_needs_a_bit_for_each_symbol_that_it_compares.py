@@ -1,7 +1,7 @@
 r"""One layer, or a recurrence, needs a bit for each bit that it compares: equality, disjointness and brackets.
 
-Statement: Let one attention layer with $H$ heads, value size $m$ and $p$ bits per number decide at the end of every
-word (a) whether two words of $n$ symbols over $\Sigma$ are equal, (b) whether two sets of $n$ elements are disjoint, or
+Statement: Let one attention layer with $H$ heads, value size $m$ and $p$ bits per number decide, at a symbol after every
+word, (a) whether two words of $n$ symbols over $\Sigma$ are equal, (b) whether two sets of $n$ elements are disjoint, or
 (c) whether $n$ pairs of brackets of two kinds are balanced, at depth 1. Then $H(m+1)(p + \lceil\log_2 n\rceil)$ is at
 least (a) $n\log_2|\Sigma|$, (b) $n$, (c) $n$. For (a) and (b) a recurrent network needs as many bits of state.
 Why: One party knows the first word (or set, or all opening brackets) and sends her partial sums, or the state. If two
@@ -15,8 +15,8 @@ lattice reduction, and run again. On 200 random pairs that differ in few symbols
 Random recurrences below the bound are refuted, too. Layers and recurrences that are right, for $n$ = 3, are not.
 Not checked: All networks below the bound: the theorem covers them by counting. It is about deterministic networks that
 are right on every word. Equality with a small error is cheap for two parties with random bits, and a layer with random
-numbers errs on few words. That two layers of constant width do (a) and (b), and a recurrence of constant size (c), is
-shown by other claims.
+numbers errs on few words. Two layers of constant width do (a) and (b), a recurrence of constant size (c): that is
+`equality_and_disjointness_take_two_layers` and `a_recurrent_net_generates_bounded_dyck_languages`.
 Source: Bhattamishra, Hahn, Blunsom & Kanade 2024, arXiv 2406.09347 [A]; the protocol and its constants are ours.
 Saboteur: A layer that stores all of the input takes the place of a small one, so that nothing can be refuted; the right
 network's message loses the last bit of every number.

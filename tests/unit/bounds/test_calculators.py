@@ -127,6 +127,8 @@ FIGURES: list[tuple[str, str, str, Any]] = [
     ("conditional-trigram", "T=999 H=1 d=4 p=8", "longest word not excluded", 150),
     ("associative-memory", "N=100 M=16 b=8", "least parameters", 50),
     ("linear-attention", "P=8 V=4 k=2 m=3 p=2", "state bits", 16),
+    ("comparison", "n=200 H=1 m=5 p=20", "bits of partial sums", 168),
+    ("comparison", "n=200 S=4 H=1 m=5 p=20", "bits needed, also of a recurrent state", 400.0),
     ("chain-of-thought", "n=4096 H=1 d=8 p=8", "√(n/(Hdp))", 8.0),
     ("hops", "k=9", "layers that suffice", 6),
 ]
@@ -151,6 +153,7 @@ def test_figures(name: str, words: str, figure: str, value: Any) -> None:
         ("conditional-trigram", "T=151 H=1 d=4 p=8", "T=150 H=1 d=4 p=8"),
         ("associative-memory", "N=100 M=16 b=8 parameters=49", "N=100 M=16 b=8 parameters=50"),
         ("linear-attention", "P=9 V=4 k=2 m=3 p=2", "P=8 V=4 k=2 m=3 p=2"),
+        ("comparison", "n=200 H=1 m=6 p=20", "n=200 H=2 m=6 p=20"),
     ],
 )
 def test_what_is_impossible_and_what_is_not(name: str, below: str, above: str) -> None:
