@@ -130,7 +130,7 @@ def _repeated(matrix: Ints) -> Ints:
 def _by_subset(matrix: Ints, chosen: Ints, shape: tuple[int, ...]) -> tuple[Ints, Ints] | None:
     """Return two inputs that differ in some of the chosen moves, by a reduced basis of these; None if it shows none."""
     size = len(chosen)
-    basis = np.concatenate([np.eye(size, dtype=np.int64), SCALE * matrix[:, chosen].T], axis=1)
+    basis = np.concatenate([np.eye(size, dtype=np.int64), SCALE * matrix[:, chosen].T.astype(object)], axis=1)
     reduced: Array = np.array(fmpz_mat(basis.tolist()).lll(False, *LOVASZ).tolist(), dtype=object)
     kernel = reduced[(reduced[:, size:] == 0).all(axis=1), :size].astype(np.int64)
     first, second = np.triu_indices(len(kernel), 1)

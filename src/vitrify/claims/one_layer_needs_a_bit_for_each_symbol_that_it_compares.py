@@ -1,9 +1,9 @@
 r"""One layer, or a recurrence, needs a bit for each bit that it compares: equality, disjointness and brackets.
 
-Statement: Let one attention layer with $H$ heads, value size $m$ and $p$ bits per number decide, at a symbol after every
-word, (a) whether two words of $n$ symbols over $\Sigma$ are equal, (b) whether two sets of $n$ elements are disjoint, or
-(c) whether $n$ pairs of brackets of two kinds are balanced, at depth 1. Then $H(m+1)(p + \lceil\log_2 n\rceil)$ is at
-least (a) $n\log_2|\Sigma|$, (b) $n$, (c) $n$. For (a) and (b) a recurrent network needs as many bits of state.
+Statement: Let one attention layer with $H$ heads, value size $m$ and $p$ bits per number decide, at a symbol after
+every word: (a) Are two words of $n$ symbols over $\Sigma$ equal? (b) Are two sets of $n$ elements disjoint? (c) Are $n$
+pairs of brackets of two kinds balanced, at depth 1? Then $H(m+1)(p + \lceil\log_2 n\rceil)$ is at least
+$n\log_2|\Sigma|$ for (a), and $n$ for (b) and (c). For (a) and (b) a recurrent network needs as many bits of state.
 Why: One party knows the first word (or set, or all opening brackets) and sends her partial sums, or the state. If two
 of her inputs had the same message, the network would give one answer where two are right. A layer does not see an
 order of positions, so brackets that alternate between the parties are the same problem.

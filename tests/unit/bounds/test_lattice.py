@@ -33,13 +33,14 @@ from vitrify.bounds.games import (
     disjointness_game,
     equality_game,
     index_game,
+    match3_game,
     pointer_game,
 )
 from vitrify.bounds.lattice import REACH, equal_messages, moves
 from vitrify.bounds.protocols import Cut, PartialSums, Query
 from vitrify.bounds.quantized import random_layer
 from vitrify.bounds.quantized_recurrent import random_recurrent
-from vitrify.bounds.refute import refute
+from vitrify.bounds.refute import Refutation, refute
 
 
 class Sums:
@@ -53,6 +54,10 @@ class Sums:
     def numbers(self, alice: Ints) -> Ints:
         steps = np.concatenate([np.zeros_like(self.table[..., :1]), self.table], axis=2)
         return np.array([[sum(row[i, c] for i, c in enumerate(word)) for row in steps] for word in alice]) + 7
+
+
+def words_of(refutation: Refutation) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    return refutation.first, refutation.second
 
 
 def collide(message: Sums) -> bool:
@@ -135,6 +140,17 @@ def test_what_is_out_of_reach_is_not_found_and_never_called_safe() -> None:
     timed = equal_messages(PartialSums(layer, game), seconds=0.01)
     assert timed is not None
     assert timed.subsets > 0
+
+
+@each("game", [match3_game(120), index_game(120), brackets_game(120)])
+def test_layers_with_half_of_the_bits_are_refuted_in_every_game(game: Game) -> None:
+    layer = random_layer(game.symbols, game.length, bits=7, value_size=4, query_size=2, ask=game.ask, seed=1)
+    search = refute(PartialSums(layer, game), tries=64)
+    assert search.message == 70
+    assert search.refutation is not None
+    first, second = ([game.symbols.index(symbol) for symbol in word] for word in words_of(search.refutation))
+    assert game.truth(first) != game.truth(second)
+    assert np.array_equal(layer.run(first), layer.run(second))
 
 
 def test_more_choices_make_at_most_one_move_of_each_number() -> None:
