@@ -46,8 +46,7 @@ from vitrify.errors import InputError
 from vitrify.optional import need
 
 if TYPE_CHECKING:
-    from vitrify.claims.catalogue import Outcome
-    from vitrify.claims.catalogue import ClaimPage
+    from vitrify.claims.catalogue import ClaimPage, Outcome
     from vitrify.constructions.catalogue import Construction
     from vitrify.registry import Headline
 

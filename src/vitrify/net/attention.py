@@ -1,7 +1,7 @@
 r"""From scores to attention weights: softmax, sparsemax, hard and linear attention, under a mask.
 
-Functions that weigh take `scores` [..., query, key] and a boolean `allowed` of the same trailing shape. All work on NumPy
-and JAX arrays alike. A query without any allowed key gets weights 0.
+Functions that weigh take `scores` [..., query, key] and a boolean `allowed` of the same trailing shape. All work on
+NumPy and JAX arrays alike. A query without any allowed key gets weights 0.
 """
 
 from __future__ import annotations
