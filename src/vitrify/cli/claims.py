@@ -213,7 +213,7 @@ def show_entries(
     plan = claim_of(claim).plan if is_learned(claim) else None
     data |= {"plan": plan} if plan else {}
     tables = described(plan) if plan else ()
-    show(as_json, data, TextTable(("", ""), cells, f"{claim_id}  {claim.name}"), *tables)
+    show(as_json, data, TextTable(("", ""), cells, f"{claim_id}  {claim.name}", unbroken=1), *tables)
 
 
 def _evidence_of(claim: ClaimPage, method: str | None) -> str:
