@@ -136,7 +136,7 @@ def test_what_float32_does_not_carry_is_refused(modulus: int) -> None:
 
 
 def test_sums_that_float64_does_not_carry_are_refused() -> None:
-    with pytest.raises(BuildRefused, match="use a smaller spec or maximum length$"):
+    with pytest.raises(BuildRefused, match=r"use a smaller spec or maximum length$"):
         build(Match3Bigram(30011, 8))
 
 
