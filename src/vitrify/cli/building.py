@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from vitrify.net.weights import Weights
 
 
-LEVELS_READ = """sets: equivalent images of the state set under words; tiles: the largest images inside one of them
-group: how words permute these tiles; order: its number of permutations"""
-HEADS_READ = """gap: score of the key to select, minus the next best; kappa: largest score / gap
-beta: inverse temperature; least beta: the smallest that keeps the error within what readers allow"""
+LEVELS_READ = "sets: images of the state set under words; tiles: the largest images inside one, permuted by the group"
+HEADS_READ = (
+    "gap: of the best key to the next; kappa: largest score / gap; beta: inverse temperature, and the least needed"
+)
 
 
 def build(

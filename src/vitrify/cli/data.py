@@ -111,9 +111,7 @@ def runs(
     query: Annotated[list[str] | None, arg("Words and comparisons (key=value, key<value, …).", "QUERY…")] = None,
     store: StoreFolder = None,
     export: Annotated[Path | None, opt("Write a table of these runs: .parquet or .csv.", metavar="FILE")] = None,
-    curves: Annotated[
-        Path | None, opt("Write a table of all their measurements: .parquet or .csv.", metavar="FILE")
-    ] = None,
+    curves: Annotated[Path | None, opt("Write a table of their curves: .parquet or .csv.", metavar="FILE")] = None,
     tensorboard: Annotated[Path | None, opt("Write their curves as TensorBoard event files.", metavar="DIR")] = None,
     as_json: AsJson = False,
 ) -> None:

@@ -2,7 +2,6 @@ r"""A transformer in the one shape that common libraries know: every block with 
 
 Blocks of a loop are written out, a residual stream that concatenates becomes one that adds, heads and units that a
 block lacks are zero, queries and values get one width, and inverse temperatures are multiplied into the queries.
-
 A mask or a window that a library has no word for is written into the scores: the stream gets one dimension for every
 position, $e_i$ at position $i$, the keys of such a head hold $e_j$ and its queries the row $m_i$ with $m_{ij} =
 r_{i-j}$ (the relative bias) where key $j$ is allowed and minus a penalty where it is not, so that $m_i \cdot e_j$ is
@@ -10,10 +9,9 @@ added to the score. Where every window is one position, two digits of about $\sq
 digit in which a key differs from the query costs the penalty.
 
 A forbidden key gets a weight below $2^{-150}$, zero in float32, if the penalty is 128 more than the difference of any
-two scores. That is not proved of a network: `export` compares answers, and deletes an export that differs.
-
-`spread` makes this form. `gathered` gives back the network that was exported; where training changed what was zero,
-`as_large` gives a network with the sizes of the export.
+two scores. That is not proved of a network: `export` compares answers, and deletes an export that differs. `spread`
+makes this form. `gathered` gives back the network that was exported; where training changed what was zero, `as_large`
+gives a network with the sizes of the export.
 """
 
 from __future__ import annotations

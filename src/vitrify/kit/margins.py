@@ -15,13 +15,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from vitrify.errors import BuildRefused
 from vitrify.kit.network import Affine, Network, Norm, Recur, Space
 from vitrify.kit.operations import Attend, Bank, Experts, Operation, Units, heads_of, written_by
 
 Arithmetic = Literal["float64", "float32"]
+Errors: TypeAlias = Mapping[Space, float]
 ROUNDOFF: dict[Arithmetic, float] = {"float64": 2.0**-53, "float32": 2.0**-24}
 UNLIMITED = math.inf
 BETA_STEPS_PER_UNIT = 4.0  # inverse temperatures are rounded up to a multiple of 1/4
@@ -89,13 +90,7 @@ def _error(
     return rounding + truncation + passed
 
 
-def _check(
-    reader: str,
-    reads: Iterable[Space],
-    needs: Mapping[Space, float],
-    errors: Mapping[Space, float],
-    arithmetic: Arithmetic,
-) -> None:
+def _check(reader: str, reads: Iterable[Space], needs: Errors, errors: Errors, arithmetic: Arithmetic) -> None:
     for space in reads:
         if errors[space] > needs[space]:
             raise BuildRefused(

@@ -28,19 +28,13 @@ def parameters(family: Family, sandbox: Sandbox) -> int:
 
 
 def operations(group: MemberGroup, size: int | None = None) -> float:
-    """Return the operations of a member: two for each weight and position forwards, and twice that backwards.
-
-    Positions are the tokens and BOS in front.
-    """
+    """Return the operations of a member: two forwards and four backwards for each weight and position, with BOS."""
     weights = parameters(group.family, group.sandbox) if size is None else size
     return 6.0 * weights * group.recipe.steps * group.recipe.batch * (group.sandbox.tokens + 1)
 
 
 def memory(group: MemberGroup, at_once: int) -> int:
-    """Return the bytes of the states of all members, and of what `at_once` steps save for their backward passes.
-
-    The peak of a step is higher, by up to `STEP_SHARE`.
-    """
+    """Return the bytes of all states and of what `at_once` backward passes need; `STEP_SHARE` leads to the peak."""
     states = len(group.members) * _state(group) * parameters(group.family, group.sandbox)
     return states + at_once * TrainingProgram(group, width=1).step_bytes()
 

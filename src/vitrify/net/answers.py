@@ -336,7 +336,5 @@ def _log_probs(weights: Weights[SequenceArchitecture], tokens: Sequence[str], lo
     """
     net = weights.architecture
     column = {symbol: index for index, symbol in enumerate(net.output.symbols)}
-    known = [net.inputs[i] for i in encode(net, tokens)]
-    if not net.pads:  # without BOS nothing predicts the first token
-        known = known[1:]
+    known = [net.inputs[i] for i in encode(net, tokens)][0 if net.pads else 1 :]  # nothing but BOS predicts the first
     return tuple(float(log_probs[t, column[token]]) if token in column else -np.inf for t, token in enumerate(known))

@@ -1,7 +1,6 @@
 """Hidden units that fired at one position and why, and how the answer is read from the stream.
 
-A network with loops runs a block several times: `turn` counts the runs of all blocks, from 0. A `moment` is the number
-of half layers that have written to the residual stream: $2b + 1$ after the attention of block $b$.
+A `turn` counts the runs of blocks from 0, as loops run them several times; a `moment` counts the half layers before.
 """
 
 from __future__ import annotations

@@ -34,10 +34,7 @@ def keys_of(head: Head, query: int, length: int) -> list[int]:
 
 
 def pattern(head: Head, q: RealMatrix, k: RealMatrix, bias: Sequence[float] | None, where: str) -> RealMatrix:
-    """Return the weights [query, key] of a head whose queries are multiplied by its inverse temperature already.
-
-    Only heads with a window have a bias; their keys are not after the query, so `query - key` is an index of it.
-    """
+    """Return the weights [query, key] of a head; `q` has its inverse temperature, and only windows have a bias."""
     length = q.shape[0]
     entries = (q @ k.T).entries()
     found: list[Entry] = [(fmpq(0), NOTHING)] * (length * length)

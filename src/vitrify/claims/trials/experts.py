@@ -149,11 +149,7 @@ def _surveyed(family: Family, sandbox: KnowledgeSandbox, net: Architecture, arra
 
 
 def _routing(sandbox: KnowledgeSandbox, seen: Array, size: Size) -> Routing:
-    """Return the routing of the first tasks and experts, from surveys [seed, query, 2 expert + 1].
-
-    Numbers of a query: for every expert whether it works, whether the answer is right, and whether it is right without
-    each of the experts.
-    """
+    """Return the routing of the first tasks and experts, from surveys [seed, query, 2 expert + 1]; see `survey`."""
     queries, drawn = sandbox.every()
     task = np.asarray(queries.latent["task"])
     experts = (seen.shape[-1] - 1) // 2
@@ -168,10 +164,7 @@ def _routing(sandbox: KnowledgeSandbox, seen: Array, size: Size) -> Routing:
 
 
 def chance(sandbox: KnowledgeSandbox, size: Size) -> float:
-    r"""Return the expected information of random experts about the task, as a share of its entropy $\ln K$ nats.
-
-    For $K$ tasks, $E$ experts and $N$ queries the information is about $(K - 1)(E - 1) / 2N$ nats.
-    """
+    r"""Return the expected information of random experts: $(K - 1)(E - 1) / 2N$ nats, over $\ln K$ nats of the task."""
     tasks, experts = size
     queries = tasks * sandbox.templates * sandbox.keys
     return float((tasks - 1) * (experts - 1) / (2 * queries) / np.log(tasks))

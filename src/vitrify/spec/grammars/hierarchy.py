@@ -2,8 +2,7 @@ r"""Hierarchies: grammars in which every level rewrites into the next, so that a
 
 All nonterminals of one height have right sides of one length, made of symbols of the height just below, and no two
 rules of one height have the same right side. The Random Hierarchy Model is the best known family. The start symbol may
-have rules of one nonterminal each: these are then the *classes* of sentences; otherwise the start symbol is the only
-class.
+have rules of one nonterminal each, then the *classes* of sentences; otherwise the start symbol is the only class.
 """
 
 from __future__ import annotations
