@@ -7,11 +7,10 @@
         start: Literal["fixed", "stationary"] = "stationary"
 
 Fields of a frozen dataclass and keyword-only parameters of a function are declared alike. A type is `bool`, `int`,
-`float`, `str`, a `Literal`, a tuple of those, a dataclass or a `Mapping` of names (in files only), any other class, or
-a union of these, with or without `None`. A value of another class, such as a spec, is given on the command line by its
-file or name. A range on a list or mapping is of its length. From the declaration follow the check, the reading of
-`key=value` words, of TOML and of JSON, the options of the command line, the forms of the app and the tables of the
-documentation.
+`float`, `str`, a `Literal`, a tuple of those, a dataclass or a `Mapping` of names (in files only), any other class (a
+spec, which the command line reads by its file or name), or a union of these, with or without `None`. A range on a list
+or mapping is of its length. From the declaration follow the check, the reading of `key=value` words, of TOML and of
+JSON, the options of the command line, the forms of the app and the tables of the documentation.
 """
 
 from __future__ import annotations
