@@ -21,9 +21,7 @@ if TYPE_CHECKING:
 
 
 LEVELS_READ = "sets: images of the state set under words; tiles: the largest images inside one, permuted by the group"
-HEADS_READ = (
-    "gap: of the best key to the next; kappa: largest score / gap; beta: inverse temperature, and the least needed"
-)
+HEADS_READ = "gap: best score minus the next; kappa: largest score / gap; beta: inverse temperature, its least value"
 
 
 def build(
