@@ -56,8 +56,8 @@ Standing = Literal["theorem", "experiment", "conjecture"]
 Verdict = Literal["holds", "fails", "reversed", "not reached", "undecided", "none"]
 PARTS: dict[Section, str] = {"represent": "R", "limits": "B", "learn": "L", "generalize": "G"}  # first letters of ids
 MEANING = {  # what every certificate by this method says
-    "proved": "proved at least for every word up to the net's maximum length: the weights compute their ideal network, "
-    "and that network computes the spec; short words are tested, too",
+    "proved": "proved at least for every input up to the maximum length: the weights compute their ideal network, and "
+    "that network computes the spec; short inputs are tested, too",
     "exhaustive": "every input is tested",
     "sampled": "tested on samples of inputs; where inputs are words, usually on all short words, too",
 }

@@ -21,7 +21,7 @@ from vitrify.sandboxes.catalogue import Sandbox
 
 STATE = 16  # bytes for each parameter: weight, gradient, two moments
 AVERAGE = 4  # further bytes where the weights are averaged
-STEP_SHARE = 1.25  # of the bytes that a backward pass goes back to: what a step takes at its peak, measured 1.11
+STEP_SHARE = 1.25  # peak memory of a step over what is saved for its backward pass: measured 1.11, and some to spare
 FILLED = 0.95  # of the memory that JAX has on a GPU
 PRODUCT_SIZE = {"cpu": 1024, "gpu": 8192}  # of the square matrices whose product measures operations per second
 COPIED_BYTES = {"cpu": 1 << 26, "gpu": 1 << 32}  # of the array whose copy measures bytes per second
@@ -53,13 +53,13 @@ def parameters(family: Family, sandbox: Sandbox) -> int:
 
 
 def operations(group: MemberGroup, size: int | None = None) -> float:
-    """Of each member of a group: two for each weight and token forwards, and twice that backwards."""
+    """Return the operations of a member: two forwards and four backwards for each weight and position, with BOS."""
     weights = parameters(group.family, group.sandbox) if size is None else size
     return 6.0 * weights * group.recipe.steps * group.recipe.batch * (group.sandbox.tokens + 1)
 
 
 def memory(group: MemberGroup, at_once: int) -> int:
-    """Bytes that a group takes when so many of its members step at once: all their states, and the steps."""
+    """Return the bytes of all states and of what `at_once` backward passes need; `STEP_SHARE` leads to the peak."""
     states = len(group.members) * _state(group) * parameters(group.family, group.sandbox)
     return states + at_once * TrainingProgram(group, width=1).step_bytes()
 
