@@ -91,7 +91,7 @@ def _axes(model: ModelVariant) -> tuple[str, str, str, str]:
 
 def linked(by: Executed) -> str:
     """Return a link to the claim on the site of the docs, or the name of a construction."""
-    return f"[{by.claim_id}](#{by.name})" if by.claim_id else f"construction `{by.name}`"
+    return f"[{by.claim_id}](#{by.name})" if by.claim_id else f"`{by.name}`"
 
 
 def grid(cells: Sequence[MapCell]) -> str:
