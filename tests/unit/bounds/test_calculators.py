@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from math import log2
 from typing import Any, get_args
 
@@ -189,6 +190,17 @@ def test_one_head_finds_the_most_similar_pair() -> None:
         pairs = any(not np.any(a & b) for a in left for b in right)
         assert (best.max() == 0) == pairs
         assert np.all(np.diff(np.unique(-left @ right.T)) >= 1)  # the gap of the head
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 6, 9])
+def test_average_sensitivities_are_those_of_all_words(n: int) -> None:
+    words = np.array(list(product((0, 1), repeat=n)))
+    flipped = [np.where(np.arange(n) == i, 1 - words, words) for i in range(n)]
+    figures = reading("one-layer-parity", f"n={n}").figures
+    parity = [np.mean(words.sum(1) % 2 != other.sum(1) % 2) for other in flipped]
+    majority = [np.mean((words.sum(1) > n / 2) != (other.sum(1) > n / 2)) for other in flipped]
+    assert figures["of PARITY"] == pytest.approx(np.sum(parity))
+    assert figures["of MAJORITY"] == pytest.approx(np.sum(majority))
 
 
 def test_windows_reach_as_far_as_counted() -> None:
