@@ -8,10 +8,10 @@ Rules, numbered as on the page of the map:
 4. A problem outside of a class is recognized by no variant inside it, under the condition of the fact, if it has one.
 5. A problem that reduces to another by a change of letters is no harder: "yes" passes down, "no" passes up.
    A problem outside of a class that is closed under AC⁰ reductions passes that on to whatever it AC⁰-reduces to.
-6. What a class has, every variant has that recognizes the whole class; what one of its languages refutes, the class is.
+6. What recognizes a whole class recognizes all in it; what misses a language of a class does not recognize the class.
 7. A variant and a problem for which both "yes" and "no" follow, even under a condition, are an error.
-8. One net for all lengths is a net for each length; no nets for single lengths, no net for all. Nothing else passes
-   from one scope to the other.
+8. One net for all lengths is a net for each length; where there are none for single lengths, there is none for all.
+   Nothing else passes from one scope to the other.
 """
 
 from __future__ import annotations

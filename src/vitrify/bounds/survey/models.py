@@ -52,8 +52,8 @@ ABOVE: dict[str, dict[str, tuple[str, ...]]] = {
     "norm": {"none": ("layer norm",), "layer norm": ()},
     "decision": {"margin": ("sign",), "sign": ()},
 }
-# One net, whose positions alone may grow, is right at all lengths; or there is a net for each length, of polynomial
-# size. Either may be the wrong one to think of, so each fact says which it means.
+# Scopes: one net, of which only the table of positions may grow, is right at all lengths; or there is a net for each
+# length, of polynomial size. The first is more, so it passes on to the second.
 SCOPES: dict[Scope, tuple[Scope, ...]] = {"one net": ("each length",), "each length": ()}
 
 POSITIONS = {
