@@ -58,9 +58,7 @@ def proof(weights: Weights[Any], task: Nearest) -> SpecProof:
 @each("task", [SMALL, Nearest(4, 2, 2), Nearest(3, 3, 2)])
 def test_all_words(task: Nearest, attention: AttentionKind) -> None:
     points, labels = [f"p{i + 1}" for i in range(task.points)], [f"v{i + 1}" for i in range(task.labels)]
-    words: list[tuple[str, ...]] = [
-        (p, v, q, w, r) for p, q, r in product(points, repeat=3) for v, w in product(labels, repeat=2)
-    ]
+    words: list[tuple[str, ...]] = [*product(points, labels, points, labels, points)]
     assert words == [*task.words(task.length)]
     expected = [right(task, word) for word in words]
     assert [list(task.answers(word)) for word in words] == expected
