@@ -90,18 +90,23 @@ def temporal(formula: Formula, *, attention: Attention = "softmax", max_length: 
     if attention != "hard":
         return program_net(formula.program, attention=attention, max_length=max_length)
     try:
-        return _Bits(formula, max_length or formula.length).network()
+        return strict_net(StrictTerms(formula), formula.name, max_length or formula.length)
     except RecursionError:
         raise BuildRefused("hundreds of operators stand inside each other: use fewer of them") from None
+
+
+def strict_net(terms: StrictTerms, name: str, max_length: int) -> Network:
+    """Return the network of hard attention that computes the root of some terms."""
+    return _Bits(terms, name, max_length).network()
 
 
 class _Bits:
     """Builder of the bits of a formula: each term is an affine map of the residual stream, 0 at BOS."""
 
-    def __init__(self, formula: Formula, max_length: int) -> None:
-        self.formula, self.terms = formula, StrictTerms(formula)
-        self.net = Builder(formula.name, (BEGIN, *formula.alphabet), max_length, "hard")
-        letters = OneHot(formula.alphabet, void=True)
+    def __init__(self, terms: StrictTerms, name: str, max_length: int) -> None:
+        self.terms = terms
+        self.net = Builder(name, (BEGIN, *terms.alphabet), max_length, "hard")
+        letters = OneHot(terms.alphabet, void=True)
         self.token = self.net.embed("token", letters, np.vstack([np.zeros(letters.size), np.eye(letters.size)]))
         self.bos = self.net.bos
         self.bits: dict[Term, Affine] = {}
@@ -122,7 +127,7 @@ class _Bits:
         """Return the bit of a term, from those of its operands."""
         operator, inner = term[0], [self.bits[part] for part in _operands(term)]
         if operator == "letters":
-            return Affine.of({self.token: np.array([[float(a in term[1])] for a in self.formula.alphabet])})
+            return Affine.of({self.token: np.array([[float(a in term[1])] for a in self.terms.alphabet])})
         if operator == "MOD":
             residues = np.arange(self.net.max_length) % term[2] == term[1]
             return Affine.copy(self.net.embed_position(f"MOD({term[1]}, {term[2]})", Flag(), 1.0 * residues[:, None]))

@@ -4,7 +4,7 @@ A head that breaks ties to the right reads the last of the keys with the best sc
 ever read, whatever the query. So its memory is each key once, with its last value, in the order in which they occurred
 last; with ties to the left it is the first one. Where all queries are equal, a key is forgotten as soon as a preferred
 one scores as much. Finitely many vectors occur, and no sum of products is rounded, in whatever order it is taken: all
-weights and activations are multiples of $2^{-12}$ of moderate size, which is checked wherever they occur. So a search
+weights and activations are multiples of $2^{-16}$ of moderate size, which is checked wherever they occur. So a search
 over the memories is about the stored weights themselves, in their own arithmetic.
 
 Positions may be read if they repeat after a number of letters, like the residues of `MOD`.
@@ -24,8 +24,8 @@ from vitrify.net.sparse import dense
 from vitrify.net.transformer import Head, Transformer
 from vitrify.net.weights import Weights, has_architecture
 
-STEPS_OF_ONE = 2.0**12  # weights and activations are multiples of its inverse
-MAX_SUM = 2.0**28  # of the sizes of products, which are multiples of 2^-24: 52 bits
+STEPS_OF_ONE = 2.0**16  # weights and activations are multiples of its inverse
+MAX_SUM = 2.0**20  # of the sizes of products, which are multiples of 2^-32: 52 bits
 MAX_PERIOD = 64  # of the positions
 
 

@@ -28,8 +28,8 @@ class StrictTerms:
     """The terms of a formula over its alphabet; `root` is the formula itself."""
 
     def __init__(self, formula: Formula) -> None:
-        self.alphabet = frozenset(formula.alphabet)
-        self.true, self.false = ("letters", self.alphabet), ("letters", frozenset[str]())
+        self.alphabet = formula.alphabet
+        self.true, self.false = ("letters", frozenset(self.alphabet)), ("letters", frozenset[str]())
         self._known: dict[Node, Term] = {}
         self.root = self._term(formula.node)
 
@@ -43,7 +43,7 @@ class StrictTerms:
 
     def negated(self, x: Term) -> Term:
         if x[0] == "letters":
-            return ("letters", self.alphabet - x[1])
+            return ("letters", self.true[1] - x[1])
         return x[1] if x[0] == "not" else ("not", x)
 
     def both(self, x: Term, y: Term) -> Term:
