@@ -124,7 +124,7 @@ def _check(plan: Cascade, *, counters: bool) -> None:
     permuting = next((level for level in plan.levels if level.group.order > 1), None)
     if permuting and not counters:
         raise BuildRefused(
-            f"hard attention without positions recognizes star-free languages, but level {permuting.number} of "
+            f"hard attention without positions recognizes star-free languages only, but level {permuting.number} of "
             f"{len(plan.holonomy.levels)} has the group {permuting.group.name} of {permuting.group.order} "
             "permutations: minimize the automaton, or build it with --construction cascade or log-depth"
         )
