@@ -26,6 +26,7 @@ program (`program.py`), whose heads add the position to their scores:
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -113,8 +114,11 @@ class _Bits:
 
     def network(self) -> Network:
         """Return the network, whose logit of True is the bit of the formula."""
-        for number, term in enumerate(self.terms.parts()):
-            self.bits[term] = self._bit(term, f"{term[0]} {number}")
+        names = Counter[str]()
+        for term in self.terms.parts():
+            text = self.terms.text(term)
+            names[text] += 1
+            self.bits[term] = self._bit(term, text if names[text] == 1 else f"{text} #{names[text]}")
         answer = self.bits[self.terms.root] @ np.array([[-1.0, 1.0]])
         errors = dict.fromkeys(answer.spaces, 0.25)
         readout = Readout(answer.parts, answer.bias + np.array([0.5, 0.0]), errors)
@@ -141,7 +145,7 @@ class _Bits:
             total = inner[0] * 2.0 + inner[1] + inner[2]
             return self._units((total @ np.ones((1, 2))) + Affine.constant([-1.0, -2.0]), [1.0, -1.0], name)
         apart = inner[0] + inner[1] * -1.0
-        return self._negated(self._units(apart @ np.array([[1.0, -1.0]]), [1.0, 1.0], f"not {name}"))
+        return self._negated(self._units(apart @ np.array([[1.0, -1.0]]), [1.0, 1.0], f"!({name})"))
 
     def _negated(self, bit: Affine) -> Affine:
         return self.net.at_tokens(Affine.constant(1.0)) + bit * -1.0

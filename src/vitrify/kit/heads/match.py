@@ -162,7 +162,8 @@ def last_marked(
     """
     matched, read, kind, default_name = _parts(flag, value, which)
     test, writes = Test(Affine.constant(1.0), matched, 1.0), Space(name or default_name, kind)
-    return select(net, [test], read, writes, sink="default" if sink else "none", which=which, mask=mask)
+    described = f"{which} marked: {writes.name}"
+    return select(net, [test], read, writes, sink="default" if sink else "none", which=which, mask=mask, name=described)
 
 
 def _parts(key: Space | Affine, value: Value, which: Which) -> tuple[Affine, Affine, Kind, str]:

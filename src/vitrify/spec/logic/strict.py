@@ -22,6 +22,7 @@ from typing import Any, TypeAlias
 from vitrify.spec.logic.ltl import Formula, Node
 
 Term: TypeAlias = tuple[Any, ...]
+MAX_TEXT = 40  # letters of the text of a term
 
 
 class StrictTerms:
@@ -31,6 +32,7 @@ class StrictTerms:
         self.alphabet = formula.alphabet
         self.true, self.false = ("letters", frozenset(self.alphabet)), ("letters", frozenset[str]())
         self._known: dict[Node, Term] = {}
+        self._texts: dict[Term, str] = {}
         self.root = self._term(formula.node)
 
     def parts(self) -> tuple[Term, ...]:
@@ -40,6 +42,36 @@ class StrictTerms:
     def mark(self, term: Term) -> Term:
         """Return where a strict since is decided: its right side holds, or its left side does not."""
         return self.either(self.negated(term[1]), term[2])
+
+    def text(self, term: Term) -> str:
+        """Return a term as a formula, shortened in the middle of long ones."""
+        if term not in self._texts:
+            self._texts[term] = _shortened(self._text(term))
+        return self._texts[term]
+
+    def _text(self, term: Term) -> str:
+        operator, *data = term
+        inner = [self.text(part) for part in data if isinstance(part, tuple)]
+        if operator == "letters":
+            return self._set_text(term)
+        inner = [f"({part})" if " " in part else part for part in inner]
+        if operator in ("not", "MOD"):
+            return f"!{inner[0]}" if operator == "not" else f"MOD({data[0]}, {data[1]})"
+        if operator == "strict":
+            return f"Y {inner[1]}" if data[0] == self.false else f"Y ({_since(inner[0], inner[1])})"
+        if operator == "chain":
+            return _since(inner[1], inner[0])
+        return f" {'&' if operator == 'and' else '<->'} ".join(inner)
+
+    def _set_text(self, term: Term) -> str:
+        """Return a set of letters, or what is not in it if that is shorter."""
+        chosen = [letter for letter in self.alphabet if letter in term[1]]
+        if not chosen or len(chosen) == len(self.alphabet):
+            return "true" if chosen else "false"
+        if 2 * len(chosen) <= len(self.alphabet):
+            return " | ".join(chosen)
+        others = self._set_text(self.negated(term))
+        return f"!({others})" if " " in others else f"!{others}"
 
     def negated(self, x: Term) -> Term:
         if x[0] == "letters":
@@ -121,3 +153,11 @@ class StrictTerms:
         for part in [*operands, *([self.mark(term)] if term[0] == "strict" else [])]:
             yield from self._parts(part, seen)
         yield term
+
+
+def _since(left: str, right: str) -> str:
+    return f"O {right}" if left == "true" else f"{left} S {right}"
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= MAX_TEXT else f"{text[: MAX_TEXT // 2]}…{text[-MAX_TEXT // 2 + 1 :]}"
