@@ -1,43 +1,49 @@
-"""Random nets of hard attention for tests, and their answers to all words of a length."""
+"""Random nets with hard attention, on a grid where floating-point arithmetic is exact."""
 
 from __future__ import annotations
 
-from itertools import product
+from hypothesis import strategies as st
 
-import numpy as np
-
+from nets import random_arrays
 from vitrify.net.architecture import Output
-from vitrify.net.inference import batch_logits
-from vitrify.net.transformer import Block, Head, Transformer
+from vitrify.net.transformer import Block, Head, Ties, Transformer
 from vitrify.net.weights import Weights
 
-HEADS = [
-    Head("hard", mask, None, ties, resolution)
-    for mask in ("causal", "strict")
-    for ties in ("left", "right")
-    for resolution in (0.0, 1.0)
-]
 
-
-def all_words(letters: int, length: int) -> np.ndarray:
-    return np.array(list(product(range(letters), repeat=length)))
-
-
-def random_net(seed: int, kinds: list[Head] = HEADS) -> Weights:
-    """Two layers of two hard heads and three units with small whole numbers as weights; scores often tie."""
-    rng = np.random.default_rng(seed)
-    heads = tuple(kinds[i] for i in rng.integers(0, len(kinds), 2))
-    blocks = (Block(heads, d_head=1, d_value=2, units=3),) * 2
-    net = Transformer(("<s>", "a", "b"), Output("transducer", ("False", "True")), 9, 4, blocks)
-    arrays = {name: rng.integers(-1, 2, shape).astype(float) for name, shape in net.shapes().items()}
-    arrays["pos_embed.W_pos"][:] = 0.0
-    arrays |= {name: np.ones_like(array) for name, array in arrays.items() if name.endswith("beta")}
-    arrays["unembed.b_U"] = np.array([0.5, 0.0])
+@st.composite
+def hard_nets(draw: st.DrawFn, max_length: int = 5, ties: tuple[Ties, ...] = ("left", "right")) -> Weights:
+    """Small nets over two or three letters, with any masks, windows and ties."""
+    letters = draw(st.integers(2, 3))
+    net = Transformer(
+        inputs=("<s>", "a", "b", "c")[: letters + 1],
+        output=Output(draw(st.sampled_from(["class", "next", "values"])), ("x", "y")),
+        max_length=max_length,
+        d_model=3,
+        blocks=tuple(draw(st.lists(_blocks(ties), min_size=1, max_size=2))),
+        pads=draw(st.integers(1, 2)),
+    )
+    arrays = random_arrays(net, draw(st.integers(0, 2**32 - 1)), grid=True)
+    if draw(st.booleans()):
+        arrays["pos_embed.W_pos"][:] = 0.0
     return Weights(net, arrays)
 
 
-def says_true(weights: Weights, words: np.ndarray) -> np.ndarray:
-    tokens = np.concatenate([np.zeros((len(words), 1), dtype=np.int64), words + 1], axis=1)
-    symbols = np.array(weights.architecture.output.symbols)
-    found: np.ndarray = symbols[batch_logits(weights, tokens)[:, 1:].argmax(axis=-1)] == "True"
-    return found
+@st.composite
+def _blocks(draw: st.DrawFn, ties: tuple[Ties, ...]) -> Block:
+    return Block(
+        heads=tuple(draw(st.lists(_heads(ties), max_size=2))),
+        d_head=draw(st.integers(0, 2)),
+        d_value=draw(st.integers(1, 2)),
+        units=draw(st.sampled_from([0, 3])),
+    )
+
+
+@st.composite
+def _heads(draw: st.DrawFn, ties: tuple[Ties, ...]) -> Head:
+    return Head(
+        attention="hard",
+        mask=draw(st.sampled_from(["none", "causal", "strict", "after"])),
+        window=draw(st.sampled_from([None, None, 2])),
+        ties=draw(st.sampled_from(ties)),
+        resolution=draw(st.sampled_from([0.0, 0.0, 0.0, 0.1, 0.3])),
+    )

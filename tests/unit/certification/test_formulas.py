@@ -8,7 +8,7 @@ import pytest
 
 from cases import each
 from formulas import random_formula
-from hard_nets import HEADS, all_words, random_net, says_true
+from tied_nets import HEADS, all_words, random_net, says_true
 from vitrify.certification import certify
 from vitrify.certification.reading.formulas import formula_of
 from vitrify.constructions.temporal import temporal

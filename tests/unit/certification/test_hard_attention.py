@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from cases import each, each_then_slow
-from hard_nets import all_words, random_net, says_true
+from tied_nets import all_words, random_net, says_true
 from vitrify.certification import certify
 from vitrify.certification.checks.words import WordCheck
 from vitrify.certification.equivalence.catalogue import SpecCase, bit_by_bit, product_of_states
