@@ -27,7 +27,7 @@ import random
 import numpy as np
 
 from vitrify.certification.reading.formulas import formula_of
-from vitrify.claims._nets import Claim, Evidence, Subject, Subjects, built, check_net, combine, zeroed
+from vitrify.claims._nets import Claim, Evidence, Subject, Subjects, built, check_net, combine, quantities, zeroed
 from vitrify.constructions.catalogue import build
 from vitrify.spec.logic.ltl import Formula
 
@@ -78,7 +78,10 @@ def _drawn(rng: random.Random, depth: int) -> str:
 
 def check(subject: Subject) -> Evidence:
     spec = subject.spec
-    there = check_net(subject, max_length=7)
+    size = subject.weights.sizes
+    bounds = {"nested operators": spec.depth + ("MOD" in str(spec)), "operators": spec.operators}
+    measured = {"nested operators": size.attention_layers, "operators": size.heads}
+    there = check_net(subject, max_length=7).adding(*quantities(bounds, measured, "<="))
     if "MOD" in str(spec) or subject.weights.architecture.soft:
         return there
     read = formula_of(subject.weights)

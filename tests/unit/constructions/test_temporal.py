@@ -96,6 +96,8 @@ def test_the_sizes_of_hard_nets_follow_from_the_formula(seed: int) -> None:
     declared = sizes(formula, attention="hard")
     assert not declared.problems(net.sizes), str(formula)
     assert set(declared.exact) == {"heads", "attention_layers", "layers", "units", "d_model"}
+    assert net.sizes.heads <= formula.operators
+    assert net.sizes.attention_layers <= formula.depth
     assert all(head == Head("hard", "strict", None, "right", 0.5) for b in net.architecture.blocks for head in b.heads)
 
 
