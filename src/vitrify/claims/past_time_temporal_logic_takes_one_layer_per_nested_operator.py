@@ -1,21 +1,23 @@
 r"""Past-time temporal logic and masked hard attention are equally expressive, with one layer per nested operator.
 
 Statement: For every formula of past-time temporal logic whose temporal operators are nested to depth $D$ there is a
-masked hard-attention transformer with at most $D$ attention layers (one more where `MOD` and letters meet), and at most
-one head per different subformula with a temporal operator on top, that computes it at every position. Conversely, from
-such a network without positions an equivalent formula can be read.
-Why: $\varphi\,S\,\psi$ is decided at the last position where $\neg\varphi \lor \psi$ holds: a head that breaks ties to
-the right reads $\psi$ there. Conversely, a head returns the value of the last visible position among those of the
-best-scoring types, which is a since.
+masked hard-attention transformer with at most $D$ attention layers, and at most one head per different subformula with
+a temporal operator on top, that computes it at every position; without `MOD` it needs no positions. Conversely, from
+such a network without positions an equivalent formula can be read. Softmax attention needs positions, and one layer
+more where `MOD` and letters meet.
+Why: What $\varphi\,S\,\psi$ owes to the past is decided at the last earlier position where $\neg\varphi \lor \psi$
+holds: a head that breaks ties to the right reads $\psi$ there; yesterday is the case $\varphi = \bot$. Conversely, a
+head returns the value of the last visible position among those of the best-scoring types, which is a since. Equal
+contents have equal scores, so a softmax head must add the position to prefer the last of them.
 Checked: 13 textbook formulas (hard attention and softmax) and 8 random ones of depth 4 (hard): all words over 3 letters
 to length 7 and random words of length 12, against the semantics. Layers and heads are compared with depth and
-subformulas. For formulas without `Y` and `MOD` under hard attention, the formula read from the network, and the network
-built from that formula, are checked on the same words.
-Not checked: Words longer than 12, arbitrary networks for the converse (only built ones), and the link to star-free
-languages and first-order logic, which is cited. Softmax is not in the source.
+subformulas. For formulas without `MOD` under hard attention, the formula read from the network, and the network built
+from that formula, are checked on the same words.
+Not checked: Words longer than 12, arbitrary networks for the converse (only built ones), and the link to first-order
+logic, which is cited. Softmax is not in the source. Star-free languages have a claim of their own.
 Source: Angluin, Chiang & Yang 2023, arXiv 2310.13897 [A]: the equivalence; the construction and the reading of formulas
 are our own.
-Saboteur: All keys are zero.
+Saboteur: All values are zero.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ import random
 import numpy as np
 
 from vitrify.certification.reading.formulas import formula_of
-from vitrify.claims._nets import Claim, Evidence, Subject, Subjects, built, check_net, combine, zeroed
+from vitrify.claims._nets import Claim, Evidence, Subject, Subjects, built, check_net, combine, quantities, zeroed
 from vitrify.constructions.catalogue import build
 from vitrify.spec.logic.ltl import Formula
 
@@ -76,8 +78,11 @@ def _drawn(rng: random.Random, depth: int) -> str:
 
 def check(subject: Subject) -> Evidence:
     spec = subject.spec
-    there = check_net(subject, max_length=7)
-    if "MOD" in str(spec) or "Y" in str(spec) or subject.weights.architecture.soft:
+    size = subject.weights.sizes
+    bounds = {"nested operators": spec.depth + ("MOD" in str(spec)), "operators": spec.operators}
+    measured = {"nested operators": size.attention_layers, "operators": size.heads}
+    there = check_net(subject, max_length=7).adding(*quantities(bounds, measured, "<="))
+    if "MOD" in str(spec) or subject.weights.architecture.soft:
         return there
     read = formula_of(subject.weights)
     back = check_net(Subject("read", read, subject.weights), max_length=7)
@@ -87,7 +92,7 @@ def check(subject: Subject) -> Evidence:
 
 def sabotage(subject: Subject) -> Subject:
     for block in {head.block for head in subject.weights.labels.heads}:
-        subject = zeroed(subject, f"blocks.{block}.attn.W_K")
+        subject = zeroed(subject, f"blocks.{block}.attn.W_V")
     return subject
 
 

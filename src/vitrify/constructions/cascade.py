@@ -19,6 +19,10 @@ Heads attend strictly back.
 | rows | at most $\lvert G/N\rvert$ × letters per factor; $\lvert G\rvert$ × tiles; contexts × tiles |
 
 Some MLPs are in blocks without a head. Hard attention counts behind as many BOS pads as there may be tokens.
+
+**Star-free.** Where no level has permutations, hard attention needs no positions: a strict head whose ties go to the
+right reads the last reset. In the spirit of Angluin, Chiang and Yang (2023, arXiv 2310.13897); a level is one strict
+since of a formula, which `formula_of` reads.
 """
 
 from __future__ import annotations
@@ -67,12 +71,29 @@ def sizes(automaton: Automaton, *, max_length: int) -> DeclaredSizes:
 
 
 @construction(
-    "cascade", "solvable automata in constant depth, by counters and resets", sizes, certified=("to T", "to T")
+    "cascade",
+    "solvable automata in constant depth, by counters and resets",
+    sizes,
+    certified=("to T", "to T"),
+    counters=True,
 )
-def cascade(automaton: Automaton, *, attention: Attention = "softmax", max_length: MaxLength = 128) -> Network:
-    """Return a transformer of constant depth whose output after every letter is the automaton's state."""
+@construction(
+    "star-free",
+    "automata of star-free languages by hard attention without positions",
+    sizes,
+    certified=("every length", "every length"),
+    attention="hard",
+    counters=False,
+)
+def cascade(
+    automaton: Automaton, *, attention: Attention = "softmax", max_length: MaxLength = 128, counters: bool = True
+) -> Network:
+    """Return a transformer of constant depth whose output after every letter is the automaton's state.
+
+    Without `counters`, automata with groups are refused.
+    """
     plan = decomposed(automaton)
-    _check(plan)
+    _check(plan, counters=counters)
     machine = plan.automaton
     counts = any(level.group.order > 1 for level in plan.levels)
     title = f"automaton of {len(machine.states)} states, cascade of {len(plan.levels)} levels, {attention}"
@@ -98,8 +119,15 @@ def cascade(automaton: Automaton, *, attention: Attention = "softmax", max_lengt
     return net.network(output, readout, "cascade of an automaton", facts, source=source)
 
 
-def _check(plan: Cascade) -> None:
-    """Refuse a cascade with a group that is not solvable."""
+def _check(plan: Cascade, *, counters: bool) -> None:
+    """Refuse a cascade with a group that is not solvable, or with any group if there are no counters."""
+    permuting = next((level for level in plan.levels if level.group.order > 1), None)
+    if permuting and not counters:
+        raise BuildRefused(
+            f"hard attention without positions recognizes star-free languages only, but level {permuting.number} of "
+            f"{len(plan.holonomy.levels)} has the group {permuting.group.name} of {permuting.group.order} "
+            "permutations: minimize the automaton, or build it with --construction cascade or log-depth"
+        )
     if plan.unsolvable:
         group = plan.unsolvable.group
         raise BuildRefused(

@@ -15,7 +15,7 @@ With $B = \max(2, \lceil\log_2 2k\rceil)$ bits for the $2k$ brackets:
 | --- | --- |
 | layers, heads | $D + 1$; $2D + 1$ |
 | units | $D(2k + 1)$, and $(D - 1)(2B + 3) + 2$ that erase what a round has found |
-| width | $3B + 4$, whatever the depth |
+| width | $3B + 4$, whatever the depth; $3B + 3$ for hard attention, which needs no positions |
 """
 
 from __future__ import annotations
@@ -34,12 +34,13 @@ from vitrify.spec.languages.dyck import ANSWERS, Dyck
 from vitrify.spec.ngrams.model import BEGIN
 
 
-def sizes(language: Dyck) -> DeclaredSizes:
+def sizes(language: Dyck, *, attention: str) -> DeclaredSizes:
     """Return all sizes: one layer per depth, and one more."""
     kinds, depth = len(language.brackets), language.depth
     bits = max(2, (2 * kinds - 1).bit_length())
     units = depth * (2 * kinds + 1) + (depth - 1) * (2 * bits + 3) + 2
-    return DeclaredSizes({"layers": depth + 1, "heads": 2 * depth + 1, "units": units, "d_model": 3 * bits + 4})
+    width = 3 * bits + 4 - (attention == "hard")
+    return DeclaredSizes({"layers": depth + 1, "heads": 2 * depth + 1, "units": units, "d_model": width})
 
 
 @construction(

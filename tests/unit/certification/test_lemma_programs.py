@@ -118,7 +118,7 @@ def test_a_formula_of_length_500_is_proved_for_every_length() -> None:
 @pytest.mark.parametrize("text", ["b -> Y (a S b)", "(Y Y a) & (b S (c & Y a))", "MOD(1, 3) & (a S MOD(0, 2))"])
 def test_formulas_are_proved_as_programs_too(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(translation, "product_of_states", undecided)
-    for attention in ("softmax", "sparsemax", "hard"):
+    for attention in ("softmax", "sparsemax"):
         assert expression_by_expression(case_of(build(formula(text), attention=attention), formula(text))).longest == 12
 
 

@@ -114,7 +114,7 @@ def test_the_recognizer_on_all_short_words(depth: int, letters: str, longest: in
     spec = Dyck.of(" ".join(letters), depth, 8)
     weights = assemble(dyck_recognizer(spec, attention="hard"))
     size = weights.sizes
-    assert not rounds.sizes(spec).problems(size)
+    assert not rounds.sizes(spec, attention="hard").problems(size)
     assert size.attention_layers == depth + 1
     ids = {symbol: number for number, symbol in enumerate(weights.architecture.inputs)}
     depths = balanced_depths(letters, longest)
@@ -132,7 +132,7 @@ def test_the_recognizer_on_all_short_words(depth: int, letters: str, longest: in
 def test_the_recognizer_on_long_words(attention: Attention) -> None:
     spec = Dyck.of("( ) [ ] { }", 4, 40)
     weights = assemble(dyck_recognizer(spec, attention=attention))
-    assert not rounds.sizes(spec).problems(weights.sizes)
+    assert not rounds.sizes(spec, attention=attention).problems(weights.sizes)
     rng = np.random.default_rng(0)
     asked: list[list[str]] = []
     for _ in range(60):
@@ -146,10 +146,16 @@ def test_the_recognizer_on_long_words(attention: Attention) -> None:
 
 
 def test_the_width_of_the_recognizer_does_not_depend_on_the_depth() -> None:
-    widths = {
-        assemble(dyck_recognizer(Dyck.of_kinds(3, depth, 20), attention="hard")).sizes.d_model for depth in (1, 2, 7)
+    specs = [Dyck.of_kinds(3, depth, 20) for depth in (1, 2, 7)]
+    nets = {
+        attention: [assemble(dyck_recognizer(spec, attention=attention)) for spec in specs] for attention in ATTENTIONS
     }
-    assert widths == {13}
+    assert {attention: {net.sizes.d_model for net in some} for attention, some in nets.items()} == {
+        "softmax": {13},
+        "sparsemax": {13},
+        "hard": {12},
+    }
+    assert not any(net.arrays["pos_embed.W_pos"].any() for net in nets["hard"])
 
 
 def test_membership_questions_are_of_both_kinds_and_witnesses_are_told() -> None:
@@ -188,4 +194,6 @@ def test_mutations_of_the_generator(attention: Attention) -> None:
 def test_mutations_of_the_recognizer() -> None:
     spec = Dyck.of_kinds(2, 2, 8)
     found = mutation_test(assemble(dyck_recognizer(spec, attention="hard")), spec, count=60, seed=0, work=1e7)
-    assert (found.tried, found.survivors) == (60, ())
+    harmless = {"blocks.0.attn.b_Q[0] zeroed", "blocks.0.attn.b_Q[1] zeroed"}  # round 1 looks at the nearest bracket
+    assert found.tried == 60
+    assert {what for what, _ in found.survivors} <= harmless

@@ -389,7 +389,9 @@ def test_last_marked_finds_the_mark(attention: AttentionKind, mask: Mask, which:
         check_choice(weights, some, choice)
         gap = weights.labels.heads[0].gap
         lead = smallest_lead(weights, some, choice, VISIBLE[mask])
-        assert lead == np.inf if mask == "strict" and length == 1 else lead == pytest.approx(gap)
+        told_apart_by_position = attention == "hard" and length > 1
+        if not told_apart_by_position:
+            assert lead == np.inf if mask == "strict" and length == 1 else lead == pytest.approx(gap)
 
 
 @pytest.mark.parametrize("attention", KINDS)

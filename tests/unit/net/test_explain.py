@@ -81,15 +81,13 @@ def test_a_program() -> None:
 
 def test_a_formula() -> None:
     found = explained("door.ltl", attention="hard")
-    assert [(s.name, s.content) for s in found.spaces][2] == ("of the token #2", "1 at {ring, close}")
+    names = ["token", "bos", "Y (!close S ring)", "open & (!(Y (!close S ring)))"]
+    assert [space.name for space in found.spaces] == names
     since = head(found, "0.0")
-    assert since.attends_to == ("keys with the largest of the token #2",)
-    assert since.copies == ("last ← of the token",)
-    assert since.sink == "BOS scores 0.5"
-    assert "ties right" in since.attention
-    decide = next(u for u in found.units if u.name.startswith("decide"))
-    assert decide.lines == ("units 0–1: if of the token #3 and not aggregate: or −1",)
-    assert decide.always == "or +1"
+    assert since.attends_to == ("keys with the largest token=ring + token=close",)
+    assert since.copies == (f"{names[2]} ← token=ring",)
+    assert "ties right, strict" in since.attention
+    assert found.units[0].lines == (f"unit 0: if token = open and not bos and not {names[2]}: {names[3]} +1",)
 
 
 def test_experts() -> None:
@@ -133,7 +131,7 @@ def test_the_command_line_prints_it(tmp_path: Path) -> None:
     run = CliRunner()
     page = run.invoke(app, ["explain", str(tmp_path / "net")])
     assert page.exit_code == 0
-    assert "head 0.0  select: last  [hard, ties right, causal" in page.stdout
+    assert "head 0.0  last marked: Y (!c S b)  [hard, ties right, strict" in page.stdout
     data = json.loads(run.invoke(app, ["explain", str(tmp_path / "net"), "--json"]).stdout)
     assert data["heads"][0]["location"] == "0.0"
     assert run.invoke(app, ["explain", str(tmp_path / "net"), "--formula"]).stdout == '("a") S ("b")\n'

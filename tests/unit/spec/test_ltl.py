@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -85,3 +86,16 @@ def test_mistakes_are_told_with_their_lines(case: str, tmp_path: Path) -> None:
     for message in messages:
         with pytest.raises(SpecError, match=message):
             Formula.read(path)
+
+
+@pytest.mark.long
+@each("seed", range(20))
+def test_the_automaton_of_a_formula_accepts_where_it_is_true(seed: int) -> None:
+    formula = random_formula(seed, 4, letters="ab")
+    automaton = formula.automaton()
+    assert automaton == automaton.minimized()
+    assert formula.automaton(empty=True).accepts(())
+    assert not automaton.accepts(())
+    for word in product("ab", repeat=7):
+        truth = formula.holds(np.array([["ab".index(letter) for letter in word]]))[0].tolist()
+        assert [automaton.accepts(word[: at + 1]) for at in range(7)] == truth

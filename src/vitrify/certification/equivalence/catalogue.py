@@ -7,13 +7,15 @@ A lemma is a function that registers for some classes of specs, and is found in 
 
 It reads the weights, by way of their ideal (`ideal.py`), and checks finitely many instances of its statement; if one
 does not hold, or if the network is of another construction, it raises `Undecided` with the reason. Names and labels are
-hints for it: no instance may rest on them. The product of states (`product.py`) is tried after all others.
+hints for it: no instance may rest on them. Two searches for pairs of states (`product.py`) fit every spec that has
+states: `bit_by_bit` follows the stored weights of hard attention, before all lemmas; `product_of_states` follows the
+ideal, after them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -21,6 +23,7 @@ import numpy as np
 
 from vitrify.arrays import Floats
 from vitrify.certification.equivalence.attention import AttentionMachine
+from vitrify.certification.equivalence.hard import HardAttentionMachine
 from vitrify.certification.equivalence.ideal import Ideal
 from vitrify.certification.equivalence.product import MAX_PAIRS, Machine, search
 from vitrify.certification.equivalence.recurrent import RecurrentMachine
@@ -39,6 +42,7 @@ from vitrify.spec.kinds import PrefixStates, Spec
 PACKAGE = "vitrify.certification.equivalence"
 FOLLOWED_WORDS = 4  # random words on which a machine is compared with the network that it stands for
 FOLLOWED_LENGTH = 200  # their longest length
+EXACT_PAIRS = 1 << 12  # of states of stored weights and spec, before lemmas about the ideal are tried
 LOGIT_SLACK = 1e-6  # rounding of a machine, beyond the proved error of a logit
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -105,7 +109,7 @@ def lemma(*specs: type) -> Callable[[F], F]:
 def prove_spec(case: SpecCase) -> SpecProof:
     """Prove that the ideal of a network computes its spec, by the first lemma that succeeds; else `Undecided`.
 
-    The lemmas of the spec's class come first, then the product of states, which may find a word that refutes it.
+    A search may find a word that refutes it.
     """
     if getattr(case.net, "segmented", False):
         raise Undecided("nothing is proved of nets that have heads with segments")
@@ -114,7 +118,7 @@ def prove_spec(case: SpecCase) -> SpecProof:
     named = [entry.maker for entry in registrations(PACKAGE, "lemma") if names & {*entry.specs}]
     lemmas = [function for function in named if {*SPECS[function]} & {*kinds}]
     reasons = []
-    for each in [*lemmas, product_of_states]:
+    for each in [bit_by_bit, *lemmas, product_of_states]:
         try:
             return each(case)
         except Undecided as stop:
@@ -122,30 +126,42 @@ def prove_spec(case: SpecCase) -> SpecProof:
     raise Undecided("; ".join(reasons))
 
 
+def bit_by_bit(case: SpecCase) -> SpecProof:
+    """Search all pairs of states of hard attention, as it is stored, and spec."""
+    machine = HardAttentionMachine(case.weights)
+    follow(case, machine, case.net.max_length, None)
+    few = replace(case, max_pairs=min(case.max_pairs, EXACT_PAIRS))
+    return _searched(few, machine, None, case.net.max_length, exact=True)
+
+
 def product_of_states(case: SpecCase) -> SpecProof:
     """Search all pairs of states of network and spec."""
-    weights = case.weights
-    machine: RecurrentMachine | AttentionMachine
-    if has_architecture(weights, Recurrent):
-        machine, exact, limit = RecurrentMachine(weights), True, case.net.max_length
-    else:
-        machine, exact, limit = AttentionMachine(case.ideal), False, case.ideal.longest
-        follow(case, machine)
-    result = search(machine, case.oracle, case.states, case.net.inputs[1:], case.max_pairs)  # type: ignore[misc]  # one of two machines
-    longest = machine.longest
+    if has_architecture(case.weights, Recurrent):
+        return _searched(case, RecurrentMachine(case.weights), None, case.net.max_length, exact=True)
+    machine = AttentionMachine(case.ideal)
+    assert case.proof is not None
+    follow(case, machine, case.proof.max_length, case.proof.error or 0.0)
+    return _searched(case, machine, machine.longest, case.ideal.longest, exact=False)
+
+
+def _searched(case: SpecCase, machine: Machine[Any], longest: int | None, limit: int, *, exact: bool) -> SpecProof:
+    """Search with a machine that is the network to a length; `limit` is the length that the network is for."""
+    result = search(machine, case.oracle, case.states, case.net.inputs[1:], case.max_pairs)
     if result.witness is not None:
         if len(result.witness) <= limit:
             return SpecProof("product of states", None, witness=result.witness)
-        longest = limit  # beyond the length that the network is for
+        longest = limit  # right on shorter words
     checked = {"pairs of states": result.pairs, "steps": result.steps}
     return SpecProof("product of states", longest, checked, exact=exact)
 
 
-def follow(case: SpecCase, machine: Machine[Any]) -> None:
-    """Compare a machine with the network on random words: they must give the same logits up to the proved error."""
-    assert case.proof is not None
+def follow(case: SpecCase, machine: Machine[Any], longest: int, error: float | None) -> None:
+    """Compare a machine with the network on random words: the logits must be the same, up to an error if there is one.
+
+    `longest` is the length up to which the machine stands for the network.
+    """
     rng, letters = np.random.default_rng(0), len(case.net.inputs) - 1
-    length = min(case.proof.max_length, FOLLOWED_LENGTH)
+    length = min(longest, FOLLOWED_LENGTH)
     words = rng.integers(1, letters + 1, size=(FOLLOWED_WORDS, length)) if letters else np.zeros((1, 0), dtype=np.int64)
     if case.oracle.language is not None:
         drawn = [case.oracle.language.draw(rng)[:length] for _ in range(FOLLOWED_WORDS)]
@@ -155,6 +171,6 @@ def follow(case: SpecCase, machine: Machine[Any]) -> None:
     for at in range(words.shape[1]):
         memories, logits = machine.steps(memories, words[:, at].tolist())
         far: Floats = np.abs(logits - actual[:, at])
-        slack = (case.proof.error or 0.0) + LOGIT_SLACK * (1 + np.abs(logits).max(initial=0.0))
+        slack = 0.0 if error is None else error + LOGIT_SLACK * (1 + np.abs(logits).max(initial=0.0))
         if far.max(initial=0.0) > slack:
             raise Undecided(f"the machine is off by {far.max():.3g} after {at + 1} letters: it is not this network")

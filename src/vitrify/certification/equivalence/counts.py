@@ -41,7 +41,8 @@ MAX_VALUES = 1 << 27  # of units that read one coordinate of a count
 def counters(case: SpecCase) -> SpecProof:
     """Search all pairs of states of network and spec, with the counts of the network by their classes."""
     machine = CountingMachine(case.ideal)
-    follow(case, machine)
+    assert case.proof is not None
+    follow(case, machine, case.proof.max_length, case.proof.error or 0.0)
     result = search(machine, case.oracle, case.states, case.net.inputs[1:])
     if result.witness is not None:
         return SpecProof("product of states", None, witness=result.witness)

@@ -15,6 +15,7 @@ import numpy as np
 
 from vitrify.arrays import Arrays, Bools, Floats
 from vitrify.errors import BuildRefused
+from vitrify.net.architecture import Output
 from vitrify.net.sparse import dense
 from vitrify.net.transformer import Head, Transformer
 from vitrify.net.transformer_forward import Part, mlp
@@ -34,7 +35,7 @@ def formula_of(weights: Weights, symbol: str = "True") -> Formula:
     >>> from vitrify.kit import assemble
     >>> once = Formula.from_text("alphabet: a b c\nlength: 9\nc & O (a & O b)")
     >>> print(formula_of(assemble(temporal(once, attention="hard"))))
-    ("c") & (O (("a") & (O ("b"))))
+    (O ((O ("b")) & ("a"))) & ("c")
     """
     net, arrays = weights.architecture, {name: dense(array) for name, array in weights.arrays.items()}
     _refuse(net, arrays)
@@ -53,9 +54,14 @@ def formula_of(weights: Weights, symbol: str = "True") -> Formula:
             bos = bos + mlp(part, bos)
             cases = _merged(world, [(x + mlp(part, x), here) for x, here in cases])
     answers = [(x @ arrays["unembed.W_U"] + arrays["unembed.b_U"], here) for x, here in cases]
-    wanted = net.output.accepting if net.output.kind == "recognizer" and symbol == "True" else (symbol,)
+    wanted = wanted_answers(net.output, symbol)
     yes = [here for logits, here in answers if net.output.symbols[int(logits.argmax())] in wanted]
     return Formula(world.nodes[world.short(world.either(yes))], net.inputs[1:], net.max_length)
+
+
+def wanted_answers(output: Output, symbol: str) -> tuple[str, ...]:
+    """Return the answers that count as a symbol: of a recognizer, `True` is any accepting state."""
+    return output.accepting if output.kind == "recognizer" and symbol == "True" else (symbol,)
 
 
 def _refuse(net: Transformer, arrays: Arrays) -> None:

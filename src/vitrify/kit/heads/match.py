@@ -6,16 +6,15 @@ The key must be void (all zeros) at BOS: BOS is the sink, read when nothing matc
 from __future__ import annotations
 
 import math
-from typing import Literal
 
 import numpy as np
 
 from vitrify.errors import BuildRefused
 from vitrify.kit.heads.average import rounding_of_mean
+from vitrify.kit.heads.select import Test, Which, select
 from vitrify.kit.network import Affine, Bits, Builder, Circle, Flag, Kind, OneHot, Space
 from vitrify.net.transformer import Mask
 
-Which = Literal["last", "first"]
 Value = Space | tuple[Affine, Kind]  # a space as it is, or a linear function of spaces and the kind that it has
 
 
@@ -104,7 +103,7 @@ def cosine_sharpness(net: Builder, gap: float, noise: float, leak: float, larges
 
 def recent_match(
     net: Builder,
-    query: Space | None,
+    query: Space,
     key: Space | Affine,
     value: Value,
     *,
@@ -115,8 +114,7 @@ def recent_match(
 ) -> Space:
     r"""Return `value` at the last (or first) position whose key equals the query; the value at BOS if there is none.
 
-    The key may be an affine map of spaces, as long as it is a code of the query's kind; so may the value. Without a
-    query the key is a flag, and must be 1.
+    The key may be an affine map of spaces, as long as it is a code of the query's kind; so may the value.
 
     Score $C\, c_q \cdot c_k \pm j$ with $C = T/\text{gap}$: a match scores at least $C\,\text{norm} + \min \pm j$, a
     mismatch at any position at least 1 less; the sink (BOS) is halfway between. Two matches differ by at least 1. So
@@ -124,18 +122,19 @@ def recent_match(
     not match and at BOS, or if only BOS comes before the first match, no `sink` is needed, and the gap is 1.
     """
     length = float(net.max_length)
-    code, (norm, gap) = (Affine.constant(1.0), (1.0, 1.0)) if query is None else (Affine.copy(query), _codes(query))
+    norm, gap = _codes(query)
     scale, sign = length / gap, 1.0 if which == "last" else -1.0
-    matched = Affine.copy(key) if isinstance(key, Space) else key
-    read, kind = (Affine.copy(value), value.kind) if isinstance(value, Space) else value
-    known, sought = ("+".join(space.name for space in affine.spaces) for affine in (read, matched))
-    writes = Space(name or f"{which} {known}@{sought}" + (f"={query.name}" if query else ""), kind)
-    asked, held = (code * scale).beside(Affine.constant(sign)), matched.beside(Affine.of({net.index: [[1.0]]}))
+    matched, read, kind, default_name = _parts(key, value, which)
+    writes = Space(name or f"{default_name}={query.name}", kind)
+    asked, held = (
+        Affine.copy(query, scale).beside(Affine.constant(sign)),
+        matched.beside(Affine.of({net.index: [[1.0]]})),
+    )
     if sink:
         lowest = scale * norm + (1.0 if which == "last" else -length)
         asked, held = asked.beside(Affine.constant(lowest - 0.5)), held.beside(Affine.of({net.bos: [[1.0]]}))
     return net.attend(
-        f"{which} {'match' if query else 'marked'}: {writes.name}",
+        f"{which} match: {writes.name}",
         query=asked,
         key=Affine(held.parts, np.append(matched.bias, np.zeros(held.size - matched.size))),
         value=read,
@@ -157,5 +156,19 @@ def last_marked(
     sink: bool = True,
     name: str | None = None,
 ) -> Space:
-    """Return `value` at the last (or first) position whose flag is 1: `recent_match` without a query."""
-    return recent_match(net, None, flag, value, which=which, mask=mask, sink=sink, name=name)
+    """Return `value` at the last (or first) position whose flag is 1; hard attention needs no positions for it.
+
+    Without `sink`, the conditions of `recent_match` must hold.
+    """
+    matched, read, kind, default_name = _parts(flag, value, which)
+    test, writes = Test(Affine.constant(1.0), matched, 1.0), Space(name or default_name, kind)
+    described = f"{which} marked: {writes.name}"
+    return select(net, [test], read, writes, sink="default" if sink else "none", which=which, mask=mask, name=described)
+
+
+def _parts(key: Space | Affine, value: Value, which: Which) -> tuple[Affine, Affine, Kind, str]:
+    """Return key and value as maps, the value's kind, and a name for what is read."""
+    matched = Affine.copy(key) if isinstance(key, Space) else key
+    read, kind = (Affine.copy(value), value.kind) if isinstance(value, Space) else value
+    known, sought = ("+".join(space.name for space in affine.spaces) for affine in (read, matched))
+    return matched, read, kind, f"{which} {known}@{sought}"

@@ -38,6 +38,7 @@ def select(
     which: Which | None = None,
     mask: Mask = "causal",
     shares: bool = True,
+    name: str | None = None,
 ) -> Space:
     r"""Return the mean of a value over the positions where all tests hold, or the value at the last or first of them.
 
@@ -71,7 +72,7 @@ def select(
         key = key.beside(Affine.of({net.bos: [[1.0]]}))
         bound = max(bound, abs(level))
     return net.attend(
-        f"select: {writes.name}",
+        name or f"select: {writes.name}",
         query=query,
         key=key,
         value=value,

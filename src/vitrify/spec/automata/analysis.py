@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from functools import reduce
 
 from vitrify.encoding import JsonObject
 from vitrify.errors import BuildRefused, InputError
@@ -147,6 +148,18 @@ def _is_finite(minimal: Automaton) -> bool:
     while ends := {q for q in left if not left & set(minimal.transitions[q])}:
         left -= ends
     return not left
+
+
+def is_aperiodic(automaton: Automaton) -> bool:
+    """Return whether the powers of every map in the transition monoid become constant: none cycles through states.
+
+    The language of a minimal automaton is star-free iff this is so (Schützenberger 1965).
+
+    >>> is_aperiodic(Automaton.from_regex("(ab)*")), is_aperiodic(Automaton.from_regex("(aa)*"))
+    (True, False)
+    """
+    powers = ((g, reduce(then, [g] * len(g))) for g in transition_monoid(automaton))
+    return all(then(power, g) == power for g, power in powers)
 
 
 def transition_monoid(automaton: Automaton) -> tuple[tuple[int, ...], ...]:

@@ -24,6 +24,7 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 
 from vitrify.arrays import Bools, Ints
+from vitrify.spec.automata.automaton import Automaton
 from vitrify.spec.formats.headed import Headed, Header
 from vitrify.spec.formats.infix import Infix, LineParser
 from vitrify.spec.formats.text import Problem, lines_in, refuse_any
@@ -44,6 +45,7 @@ INFIX |= dict.fromkeys(("|", "or"), Infix("or", 3)) | dict.fromkeys(("&", "and")
 INFIX |= dict.fromkeys(("S", "since", *FUTURE[1]), Infix("S", 5))
 TEMPORAL = ("Y", "O", "H", "S")
 HEADER = ("alphabet", "length")
+START: State = (0, (), None)
 
 
 @dataclass(frozen=True)
@@ -93,7 +95,7 @@ class Formula(Headed):
 
     def meanings(self) -> dict[str, Meaning]:
         """Return the task: at which positions the formula is true."""
-        return truths(self.alphabet, self.holds, PrefixStates((0, (), None), self._step))
+        return truths(self.alphabet, self.holds, PrefixStates(START, self._step))
 
     def _step(self, state: State, letter: str) -> State:
         """Return the state after one more letter: the next position's residue, what operators remember, the result.
@@ -129,6 +131,15 @@ class Formula(Headed):
     def holds(self, words: Ints) -> Bools:
         """Return where the formula is true [word, position], by definition."""
         return _holds(self.node, words, self.alphabet, {}, 0, {})
+
+    def automaton(self, *, empty: bool = False) -> Automaton:
+        """Return the minimal automaton of the words at whose end the formula is true.
+
+        `empty` says whether it accepts the empty word, at which no formula has a value.
+        """
+        return Automaton.explore(
+            START, self.alphabet, self._step, lambda state: empty if state[2] is None else state[2]
+        ).minimized()
 
     @cached_property
     def program(self) -> Program:
