@@ -17,9 +17,9 @@ the last rule see earlier positions only, those with another rule see the positi
 - *before*: the same with $\pi = f^0$, where the best key of all $j \le p$ is $\max(p - 1, 0)$.
 - *hop*: queries depend on $x_i = x$, keys on $j$ and on $y = x_{j-1}$. For every $x$, matches $y = x$ are better the
   later they are; the worst match is better than BOS, and BOS better than the best mismatch. So $\tau = f$.
-- *occurrence*: the same with $y = x_j$. So $\tau = \max(f - 1, 0)$. What is read depends on $\tau(i)$ alone: all
-  letters have one row $c$ of $A_{f^0} V$. Row $p$ of $P_f$ gets row $\max(p - 1, 0)$ of $P_{f^0} V$ and, if $p > 0$, the
-  row $c$, if $p = 0$, that of BOS.
+- *occurrence*: the same with $y = x_j$. So $\tau = \max(f - 1, 0)$. What is read depends on $\tau(i)$ alone, as all
+  letters have one row $c$ of $A_{f^0} V$. Row $p$ of $P_f$ gets row $\max(p - 1, 0)$ of $P_{f^0} V$ and, if $p > 0$,
+  the row $c$; if $p = 0$, that of BOS.
 
 Units may only erase dimensions. The invariant is also compared with the network's own run on BOS. Claim: the logits
 depend on $x_{f^k(i)}$ alone, $k$ being the spec's number of hops, and the best one is that symbol's (instances: all
