@@ -22,6 +22,8 @@ With $S$ symbols and the $2B - 1$ dimensions of a position code:
 | width | $(k+2)S + 2B$; softmax $+ kS$ | $(k+3)S + 1$ | $4S + 2$ |
 | units | 0; softmax $2kS$ | $2(2^k - 1)S$ | $3(S-1)$, at least 1 |
 | gap of the last head | 1/2 | 1/2 | $1 / 8(2^k-1)^2$ |
+| declared error | $10^{-9}$ | $10^{-9}$ | softmax $\approx 2 \cdot 10^{-9} + 6 \cdot 10^{-11} k\,4^k S$ |
+| every word is proved | for all $k$ | for $k \le 2$ | for at most 16,384 words of $k + 1$ symbols |
 
 **Contexts as directions** (`estimate-norm`). Let $M = 2^k - 1$ and $v_s = \sum_{i=1}^{k} 2^{i-1} [x_{t-i} = s]$, whose
 sum is $M$. The weights grow into the past, so that the oldest symbol is the highest binary digit. The query of position
@@ -62,6 +64,7 @@ from vitrify.spec.tasks.estimate import Estimate
 MAX_EXACT_ERROR = 1e-9  # of soft attention where symbols are exact
 LEAK = 1e-9  # weight of all mismatches
 MAX_DIGITS = 8  # in base 3, of a mean that is rounded
+MAX_ROUNDED = 7e10  # 8^k S (S + 1)^1.5: beyond, rounding of queries (2^k) may exceed a sixteenth of the gap (4^-k)
 BASE = 3.0
 
 
@@ -144,6 +147,11 @@ def _matched(net: Builder, task: Estimate, symbol: Space, slots: Sequence[Space]
 )
 def estimate_norm(task: Estimate, *, attention: Attention = "softmax") -> Network:
     """Return the estimator that compares mixtures of the last symbols by direction."""
+    if 8.0**task.order * task.symbols * (task.symbols + 1) ** 1.5 > MAX_ROUNDED:
+        raise BuildRefused(
+            f"the directions of contexts of {task.order} symbols out of {task.symbols} are too near to each other for "
+            "float64: use a smaller order or estimate-heads"
+        )
     net, symbol = _start(task, attention, "norm", pads=task.order + 1)
     at_bos = Affine.of({symbol: -np.ones((task.symbols, 1))}, [1.0])
     lifted = Affine.copy(symbol).beside(at_bos * 3.0 + Affine.constant(-1.0))

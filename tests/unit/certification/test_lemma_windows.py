@@ -31,7 +31,7 @@ TASK = Estimate(2, 2, 7)
 
 
 def case_of(weights: Net, task: Estimate) -> SpecCase:
-    return SpecCase(weights, task, WordCheck(weights.architecture, task).oracle, None)  # type: ignore[arg-type]
+    return SpecCase(weights, task, WordCheck(weights.architecture, task).oracle, None)
 
 
 def proved(weights: Net, task: Estimate) -> bool:

@@ -38,6 +38,7 @@ from vitrify.spec.tasks.estimate import Estimate
 
 MAX_WINDOWS = 1 << 14  # whose scores are compared in pairs
 QUERIES_AT_ONCE = 1 << 8
+ROUNDING = 1.01 * UNIT_ROUNDOFF  # relative, of one operation; the hundredth is for products of roundings
 UNDERFLOW = 1e-300  # more than any weight that is too small for a number
 
 
@@ -50,12 +51,12 @@ class Enclosed:
 
     def __add__(self, other: Enclosed) -> Enclosed:
         value = self.value + other.value
-        return Enclosed(value, self.error + other.error + 2 * UNIT_ROUNDOFF * np.abs(value))
+        return Enclosed(value, self.error + other.error + ROUNDING * np.abs(value))
 
     def mapped(self, matrix: Floats, bias: Floats) -> Enclosed:
         """Return these numbers times a matrix, plus a bias."""
         size = (np.abs(self.value) + self.error) @ np.abs(matrix) + np.abs(bias)
-        error = self.error @ np.abs(matrix) + (len(matrix) + 4) * 2 * UNIT_ROUNDOFF * size
+        error = self.error @ np.abs(matrix) + ((matrix != 0).sum(axis=0) + 4) * ROUNDING * size
         return Enclosed(self.value @ matrix + bias, error)
 
     def normalized(self, eps: float) -> Enclosed:
@@ -66,9 +67,9 @@ class Enclosed:
         n = self.value.shape[1]
         centered = self.value - self.value.mean(axis=1, keepdims=True)
         size = np.abs(self.value) + np.abs(self.value).mean(axis=1, keepdims=True)
-        off = self.error + self.error.mean(axis=1, keepdims=True) + (n + 4) * 2 * UNIT_ROUNDOFF * size
+        off = self.error + self.error.mean(axis=1, keepdims=True) + (n + 4) * ROUNDING * size
         root = np.sqrt((centered**2).mean(axis=1, keepdims=True) + eps)
-        root_off = np.sqrt((off**2).mean(axis=1, keepdims=True)) + (n + 6) * 2 * UNIT_ROUNDOFF * root
+        root_off = np.sqrt((off**2).mean(axis=1, keepdims=True)) + (n + 6) * ROUNDING * root
         if not (root > 2 * root_off).all():
             raise Undecided("a norm divides by a number that rounding may have made")
         unit = centered / root
@@ -152,11 +153,11 @@ def _after_units(case: SpecCase, tokens: Ints) -> Enclosed:
     weights = softmax(relative[None].copy(), np.ones((1, len(relative)), dtype=bool))[0]
     there = weights > 0
     roundings = len(weights) + 16 + float(np.abs(relative[there]).max())
-    off = roundings * 2 * UNIT_ROUNDOFF * weights + UNDERFLOW
+    off = roundings * ROUNDING * weights + UNDERFLOW
     written = _written(case, 0, Enclosed(embed, np.zeros_like(embed)))
     value, size = written.value[tokens], np.abs(written.value[tokens])  # [window, distance, dim]
     mixed = np.einsum("j,wjd->wd", weights, value)
-    error = np.einsum("j,wjd->wd", off + (len(weights) + 4) * 2 * UNIT_ROUNDOFF * weights, size)
+    error = np.einsum("j,wjd->wd", off + (len(weights) + 4) * ROUNDING * weights, size)
     error += np.einsum("j,wjd->wd", weights, written.error[tokens])
     x = Enclosed(embed[tokens[:, 0]], np.zeros_like(mixed)) + Enclosed(mixed, error)
     pre = x.mapped(_array(case, "blocks.0.mlp.W_in"), _array(case, "blocks.0.mlp.b_in"))
@@ -170,7 +171,7 @@ def _heads(case: SpecCase, stream: Enclosed) -> tuple[Enclosed, Enclosed, Enclos
     names = ("W_Q", "b_Q"), ("W_K", "b_K")
     query, key = (reads.mapped(*(_array(case, f"blocks.1.attn.{name}") for name in pair)) for pair in names)
     beta = float(_array(case, "blocks.1.attn.beta"))
-    query = Enclosed(beta * query.value, beta * query.error + 2 * UNIT_ROUNDOFF * np.abs(beta * query.value))
+    query = Enclosed(beta * query.value, beta * query.error + ROUNDING * np.abs(beta * query.value))
     w_u, _ = _unembedding(case)
     return query, key, _written(case, 1, reads).mapped(w_u, np.zeros(w_u.shape[1]))
 
@@ -226,6 +227,6 @@ def _apart(held: Ints, key: Enclosed) -> Floats:
 def _products(query: Enclosed, key: Enclosed) -> tuple[Floats, Floats, Floats]:
     """Return scores [query, key], bounds on how far those of a run are, and on how far by errors of keys alone."""
     q, k = np.abs(query.value) + 2 * query.error, np.abs(key.value)
-    rounding = (q.shape[1] + 4) * 2 * UNIT_ROUNDOFF * (q @ (k + 2 * key.error).T)
+    rounding = (q.shape[1] + 4) * ROUNDING * (q @ (k + 2 * key.error).T)
     by_key = 2 * (q @ key.error.T) + 2 * rounding
     return query.value @ key.value.T, 2 * (query.error @ k.T) + by_key, by_key
