@@ -10,13 +10,13 @@ previous symbols come from $k$ heads in (a), else as one weighted mean. In (c) R
 (b) the weights grow into the past, so that two units find the oldest symbol, and norms make unit vectors of the means
 of two positions. The cosine of two different contexts is at most $1 - 1/4(2^k - 1)^2$.
 Checked: $(k, S, T)$ = (1, 3, 40), (2, 3, 60), (3, 2, 60), (5, 2, 40), each of the three constructions, each net with
-softmax or sparsemax, (a) also under hard attention for $k = 2$; (b) for $k = 1, \dots, 10$, $S = 2, 3$ and $T = 60$. All
-words up to length 8 (7 over three symbols), words over few of the symbols or with a phrase that recurs, every prefix of
-random words of length $T$, against counts by definition, within the error that the net declares (for (b) it grows like
-$k\,4^k$). Layers, heads, width, units and inverse temperature are compared with the formulas, and the gap with the
-cosines of all contexts where these are at most 1,024. Both links are proved for every word: of (a) under softmax and
-hard attention; of (b) under softmax if there are at most 16,384 windows of $k + 1$ symbols, so for $k \le 10$ over two
-symbols and $k \le 7$ over three.
+softmax or sparsemax, (a) also under hard attention for $k = 2$; (b) for $k = 1, \dots, 10$, $S = 2, 3$ and $T = 60$.
+The words are all up to length 8 (7 over three symbols), words over few of the symbols or with a phrase that recurs, and
+every prefix of random words of length $T$. The answers are compared with counts by definition, within the error that
+the net declares (for (b) it grows like $k\,4^k$); layers, heads, width, units and inverse temperature with the
+formulas; the gap with the cosines of all contexts where these are at most 1,024. Both links are proved for every word:
+of (a) under softmax and hard attention; of (b) under softmax if there are at most 16,384 windows of $k + 1$ symbols, so
+for $k \le 10$ over two symbols and $k \le 7$ over three.
 Not checked: Larger $k$, $S$ and $T$, and that one layer does not suffice. The papers' estimators are smoothed, or
 approximate for finite attention scale. That of Ekbote et al. has the width $6S + 3$ [S].
 Source: Nichani et al. 2024, arXiv 2402.14735 [A] ($k$ heads); Rajaraman et al. 2024, arXiv 2407.17686 [A] (three layers

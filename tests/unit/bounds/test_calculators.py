@@ -128,7 +128,7 @@ FIGURES: list[tuple[str, str, str, Any]] = [
     ("associative-memory", "N=100 M=16 b=8", "least parameters", 50),
     ("linear-attention", "P=8 V=4 k=2 m=3 p=2", "state bits", 16),
     ("chain-of-thought", "n=4096 H=1 d=8 p=8", "√(n/(Hdp))", 8.0),
-    ("hops", "k=9", "layers that suffice", 6),
+    ("hops", "k=9", "layers that suffice", 5),
 ]
 
 

@@ -181,7 +181,9 @@ def test_without_the_norm_long_vectors_win() -> None:
     assert certify(plain, task, max_length=7).verdict == "fails"
 
 
-def matching(noise: float, attention: AttentionKind, off: float) -> tuple[Weights, float]:
+def matching(
+    noise: float, attention: AttentionKind, off: float, key_noise: float | None = None
+) -> tuple[Weights, float]:
     """Directions that should be one of two, each off by some noise: what a head brings, and what it promises."""
     net = Builder("alike", ("^", "a", "b", "c", "d"), 6, attention)
     table = np.array([[0.0, 0.0], [1.0, 0.0], [1.0, off], [0.0, 1.0], [off, 1.0]])
@@ -190,7 +192,7 @@ def matching(noise: float, attention: AttentionKind, off: float) -> tuple[Weight
     unit_of = unit(net, Affine.copy(vector), 1.0, name="unit")
     half = Affine.of({unit_of: np.vstack([np.eye(2), np.zeros((2, 2))]) / np.sqrt(2)})
     writes = Space("mean", Reals(("v",), -1.0, 1.0))
-    sharp = cosine_sharpness(net, 0.9, 1.0, noise=noise, key_noise=noise, leak=1e-9)
+    sharp = cosine_sharpness(net, 0.9, 1.0, noise=noise, key_noise=key_noise or noise, leak=1e-9)
     sink = Affine.of({net.bos: [[1.0]]})
     found = cosine_match(net, half, half, Affine.copy(value), writes, sink=sink, sharp=sharp)
     weights = tiny(net, found, need=1.0)
@@ -209,5 +211,7 @@ def test_unequal_matches_stay_within_what_a_head_promises(attention: AttentionKi
 def test_noise_that_is_not_promised_is_refused() -> None:
     with pytest.raises(BuildRefused, match="'unit: unit' needs '± unit' within"):
         matching(1e-17, "softmax", 0.0)
+    with pytest.raises(BuildRefused, match="'unit: unit' needs '± unit' within"):
+        matching(1e-3, "softmax", 0.0, key_noise=1e-17)
     with pytest.raises(BuildRefused, match=r"can't be told apart under errors of 0\.3"):
         matching(0.3, "softmax", 0.0)

@@ -58,7 +58,7 @@ class Estimate(Task):
         return estimates
 
     def draw(self, rng: np.random.Generator, length: int) -> tuple[str, ...]:
-        """Return a random word over some of the symbols, or one that mostly repeats a phrase: else no context recurs."""
+        """Return a random word over some of the symbols, or one that mostly repeats its beginning: contexts recur."""
         word = few_symbols(rng, self.alphabet, length)
         if rng.random() < 1 / 2:
             return word
