@@ -84,20 +84,17 @@ class Enclosed:
 @lemma(Estimate)
 def windows(case: SpecCase) -> SpecProof:
     """Prove that a network computes the frequencies of the symbols that followed a context, from all its windows."""
-    net, spec = case.net, case.spec
+    net = case.net
     if not has_architecture(case.weights, Transformer) or net.heads_per_layer != (1, 1) or net.units_per_layer[1]:
         raise Undecided("windows are followed through two layers of one head, with units in the first")
     if net.only_learned or any(block.experts or block.cell for block in net.blocks):  # type: ignore[attr-defined]
         raise Undecided("windows are not followed through experts, recurrences, and heads for trained nets only")
     tokens = _windows(case)
     stream = _after_units(case, tokens)
-    query, key, added = _heads(case, stream)
-    level, spread = _scores(case, tokens, query, key)
-    keys = net.pads + net.max_length
-    expected = np.vstack([np.full(spec.symbols, 1 / spec.symbols), np.eye(spec.symbols)])[tokens[:, 0]]
-    direct = stream.mapped(*_unembedding(case))
-    rest = float((np.abs(direct.value) + direct.error).max() + (np.abs(added.value - expected) + added.error).max())
-    error = keys * exp(-level) * 2 + expm1(spread) + rest + (keys + 16) * 8 * UNIT_ROUNDOFF
+    reads = _read_by_last(case, stream)
+    level, spread = _scores(case, tokens, *_heads(case, reads))
+    leak = 2 * (net.pads + net.max_length) * exp(-level)
+    error = leak + expm1(spread) + _distance_from_means(case, tokens, stream, reads)
     if not error <= case.oracle.tolerance():
         raise Undecided(f"an error of {error:.3g} is all that is proved, {case.oracle.tolerance():.3g} is allowed")
     return SpecProof("windows", net.max_length, {"windows": len(tokens), "scores": len(tokens) ** 2}, exact=True)
@@ -132,15 +129,11 @@ def _array(case: SpecCase, name: str) -> Floats:
     return array[0] if ".attn." in name else array
 
 
-def _unembedding(case: SpecCase) -> tuple[Floats, Floats]:
-    return _array(case, "unembed.W_U"), _array(case, "unembed.b_U")
-
-
-def _written(case: SpecCase, block: int, reads: Enclosed) -> Enclosed:
-    """Return what a head writes for each key, from what it reads there."""
+def _written(case: SpecCase, block: int, reads: Enclosed) -> tuple[Enclosed, Floats]:
+    """Return what a head writes for each key, from what it reads there, and the sizes that rounding is relative to."""
     value = reads.mapped(*(_array(case, f"blocks.{block}.attn.{name}") for name in ("W_V", "b_V")))
     out = _array(case, f"blocks.{block}.attn.W_O")
-    return value.mapped(out, np.zeros(out.shape[1]))
+    return value.mapped(out, np.zeros(out.shape[1])), (np.abs(value.value) + value.error) @ np.abs(out)
 
 
 def _after_units(case: SpecCase, tokens: Ints) -> Enclosed:
@@ -154,10 +147,9 @@ def _after_units(case: SpecCase, tokens: Ints) -> Enclosed:
     there = weights > 0
     roundings = len(weights) + 16 + float(np.abs(relative[there]).max())
     off = roundings * ROUNDING * weights + UNDERFLOW
-    written = _written(case, 0, Enclosed(embed, np.zeros_like(embed)))
-    value, size = written.value[tokens], np.abs(written.value[tokens])  # [window, distance, dim]
-    mixed = np.einsum("j,wjd->wd", weights, value)
-    error = np.einsum("j,wjd->wd", off + (len(weights) + 4) * ROUNDING * weights, size)
+    written, sizes = _written(case, 0, Enclosed(embed, np.zeros_like(embed)))
+    mixed = np.einsum("j,wjd->wd", weights, written.value[tokens])  # [window, distance, dim]
+    error = np.einsum("j,wjd->wd", off + (len(weights) + 4) * ROUNDING * weights, sizes[tokens])
     error += np.einsum("j,wjd->wd", weights, written.error[tokens])
     x = Enclosed(embed[tokens[:, 0]], np.zeros_like(mixed)) + Enclosed(mixed, error)
     pre = x.mapped(_array(case, "blocks.0.mlp.W_in"), _array(case, "blocks.0.mlp.b_in"))
@@ -165,15 +157,24 @@ def _after_units(case: SpecCase, tokens: Ints) -> Enclosed:
     return x + post.mapped(_array(case, "blocks.0.mlp.W_out"), _array(case, "blocks.0.mlp.b_out"))
 
 
-def _heads(case: SpecCase, stream: Enclosed) -> tuple[Enclosed, Enclosed, Enclosed]:
-    """Return queries with the inverse temperature, keys, and what the last head adds to the output for each key."""
-    reads = _read_by_last(case, stream)
+def _heads(case: SpecCase, stream: Enclosed) -> tuple[Enclosed, Enclosed]:
+    """Return the queries of the last head, with the inverse temperature, and its keys."""
     names = ("W_Q", "b_Q"), ("W_K", "b_K")
-    query, key = (reads.mapped(*(_array(case, f"blocks.1.attn.{name}") for name in pair)) for pair in names)
+    query, key = (stream.mapped(*(_array(case, f"blocks.1.attn.{name}") for name in pair)) for pair in names)
     beta = float(_array(case, "blocks.1.attn.beta"))
-    query = Enclosed(beta * query.value, beta * query.error + ROUNDING * np.abs(beta * query.value))
-    w_u, _ = _unembedding(case)
-    return query, key, _written(case, 1, reads).mapped(w_u, np.zeros(w_u.shape[1]))
+    return Enclosed(beta * query.value, beta * query.error + ROUNDING * np.abs(beta * query.value)), key
+
+
+def _distance_from_means(case: SpecCase, tokens: Ints, stream: Enclosed, reads: Enclosed) -> float:
+    """Return how far an output is at most from the mean of unit vectors, if the weights of the last head are right."""
+    symbols, (w_u, b_u) = case.spec.symbols, (_array(case, f"unembed.{name}") for name in ("W_U", "b_U"))
+    written, sizes = _written(case, 1, reads)
+    added = written.mapped(w_u, np.zeros(len(b_u)))
+    expected = np.vstack([np.full(symbols, 1 / symbols), np.eye(symbols)])[tokens[:, 0]]
+    direct = stream.mapped(w_u, b_u)
+    rounding = 8 * (case.net.pads + case.net.max_length + 16) * ROUNDING * sizes @ np.abs(w_u)
+    off = (np.abs(direct.value) + direct.error).max() + (np.abs(added.value - expected) + added.error + rounding).max()
+    return float(off)
 
 
 def _read_by_last(case: SpecCase, stream: Enclosed) -> Enclosed:
