@@ -156,14 +156,14 @@ def estimate_norm(task: Estimate, *, attention: Attention = "softmax") -> Networ
     at_bos = Affine.of({symbol: -np.ones((task.symbols, 1))}, [1.0])
     lifted = Affine.copy(symbol).beside(at_bos * 3.0 + Affine.constant(-1.0))
     weights = [0.0, *(2.0**i for i in range(task.order))]
-    before = window(net, lifted, weights, name="before", kind=Reals((*task.alphabet, "balance"), -1.0, 2.0))
+    before = window(net, lifted, weights, name="before", kind=_lifted(task, -1.0, 2.0))
     recent = _next_mixture(net, task, symbol, before)
     key, query = _direction(net, task, before), _direction(net, task, recent)
     direction_of_bos = np.append(-np.ones(task.symbols), task.symbols) / math.sqrt(task.symbols * before.size)
     value = Affine.copy(symbol) + at_bos @ np.full((1, task.symbols), 1 / task.symbols)
     sharp = _sharpness(net, task, float(value.bound.max()))
-    held, shares = key + at_bos @ -direction_of_bos[None], Space("shares", _kind(task))
-    shares = cosine_match(net, query, held, value, shares, sink=at_bos, sharp=sharp)
+    held, writes = key + at_bos @ -direction_of_bos[None], Space("shares", _kind(task))
+    shares = cosine_match(net, query, held, value, writes, sink=at_bos, sharp=sharp)
     return _network(net, task, shares, sharp.error + MAX_EXACT_ERROR)
 
 
@@ -182,7 +182,7 @@ def _next_mixture(net: Builder, task: Estimate, symbol: Space, before: Space) ->
     return net.units(
         "next mixture",
         reads,
-        Space("recent", Reals(before.kind.names, -highest, 2 * highest)),
+        Space("recent", _lifted(task, -highest, 2 * highest)),
         out,
         constant,
         margin={before: 1 / 16},
@@ -195,10 +195,12 @@ def _direction(net: Builder, task: Estimate, mixture: Space) -> Affine:
     """Return the unit vector of a mixture, whose norm is least where all symbols are equally frequent."""
     root = math.sqrt(mixture.size)
     shortest = (2.0**task.order - 1) * math.sqrt(1 + 1 / task.symbols) / root
-    name = f"direction of {mixture.name}"
-    return Affine.copy(
-        net.add(Norm(name, mixture, Space(name, Reals(mixture.kind.names, -root, root)), shortest)), 1 / root
-    )
+    unit = Space(f"direction of {mixture.name}", _lifted(task, -root, root))
+    return Affine.copy(net.add(Norm(unit.name, mixture, unit, shortest)), 1 / root)
+
+
+def _lifted(task: Estimate, low: float, high: float) -> Reals:
+    return Reals((*task.alphabet, "balance"), low, high)
 
 
 def _sharpness(net: Builder, task: Estimate, largest: float) -> CosineSharpness:
