@@ -343,6 +343,12 @@ def with_mask(block: int, mask: Mask) -> Change:
     return change
 
 
+def with_a_low_sink(weights: Weights[Any]) -> Weights[Any]:
+    """Return an induction head with BOS between mismatches and the first position, which has no symbol before it."""
+    query = 4 * np.asarray(weights.arrays["blocks.1.attn.W_Q"])
+    return changed(weights.with_array("blocks.1.attn.W_Q", query), "blocks.1.attn.b_Q", (0, 3), 0.0)
+
+
 BROKEN: list[tuple[str, str, Change]] = [
     ("contexts", "fixed distance", add("pos_embed.W_pos", at(7, "position"), 50.0)),
     ("contexts", "selects by symbols", add("blocks.0.attn.W_Q", at(1, "token", 0), 1.0)),
@@ -356,6 +362,7 @@ BROKEN: list[tuple[str, str, Change]] = [
     ("hops", "something else", add("unembed.W_U", at("number", 1), 1e-3)),
     ("hops", "best logit", add("unembed.b_U", at(1), 3.0)),
     ("hops", "later match", add("blocks.0.attn.b_Q", at(0, 2), -4.0)),
+    ("hops", "later match", add("pos_embed.W_pos", at(1, "index"), 1.5)),
     ("hops", "a match is not better", add("blocks.0.attn.b_Q", at(0, 3), 50.0)),
     ("hops", "than BOS", add("blocks.0.attn.b_Q", at(0, 3), -50.0)),
     ("hops", "symbol that it matches", add("blocks.0.attn.W_V", at(0, "number", 0), 1.0)),
@@ -368,6 +375,7 @@ BROKEN: list[tuple[str, str, Change]] = [
     ("hops", "position that is pointed to", add("blocks.0.attn.W_V", at(0, "index", 0), 1.0)),
     ("hops", "BOS does not hold", add("blocks.0.attn.b_V", at(0, 0), 1.0)),
     ("hops", "BOS does not hold", add("blocks.0.mlp.b_in", at(0), -3.0)),
+    ("induction", "first position is better", with_a_low_sink),
     ("induction", "something else", add("unembed.W_U", at("symbol", 1), 1e-3)),
     ("induction", "later match", add("blocks.1.attn.b_Q", at(0, 2), -4.0)),
     ("induction", "a match is not better", add("blocks.1.attn.b_Q", at(0, 3), 50.0)),
