@@ -21,15 +21,13 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable
 from typing import Any, NamedTuple, cast
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
+from vitrify.learn.cost import ceilings, work
 from vitrify.learn.models.catalogue import make as make_model
-from vitrify.learn.models.transformer import TransformerFamily
 from vitrify.learn.plan import plan
 from vitrify.learn.program import TrainingProgram
 from vitrify.learn.recipe import Precision, Recipe
@@ -73,40 +71,6 @@ PROGRAMS = {
     "lstm": Program("in_context_markov", CHAINS, "recurrent", {"kind": "lstm", "state": 64}, 64),
     "state space": Program("in_context_markov", CHAINS, "ssm", {"layers": 2, "d_model": 64, "state": 64}, 64),
 }
-
-
-def work(program: TrainingProgram, precision: str) -> tuple[float, float]:
-    """Return flops and bytes of a member-step."""
-    group, family = program.group, program.group.family
-    if not isinstance(family, TransformerFamily):
-        cost = program.compiled[1].cost_analysis() or {}
-        return cost.get("flops", 0.0) / program.width, cost.get("bytes accessed", 0.0) / program.width
-    length, d, units = group.sandbox.tokens + 1, family.d_model, family.units or 4 * family.d_model
-    tokens, item = group.recipe.batch * length, np.dtype(jnp.dtype(precision)).itemsize
-    block = 4 * d * d + 2 * d * units
-    weights = family.layers * block + d * len(group.sandbox.answers)
-    flops = tokens * (6 * weights + 6 * length * d * family.layers)
-    kept = 0 if units <= 256 and d <= 64 else 13 * units / d  # hidden activations, where they go through memory
-    per_layer, ends = 55 + kept, 15  # arrays [token, d] that go through memory
-    return flops, tokens * d * item * (per_layer * family.layers + ends)
-
-
-def ceilings(precision: str) -> tuple[float, float]:
-    """Return flops per second of a matrix product, and bytes per second of a copy."""
-    matrix = jax.random.normal(jax.random.key(0), (8192, 8192), precision)
-    array = jnp.ones(1 << 30, jnp.float32)
-    product, copy = jax.jit(lambda x: x @ x), jax.jit(lambda x: x + 1)
-    return 2 * 8192**3 / seconds(lambda: product(matrix)), 8 * (1 << 30) / seconds(lambda: copy(array))
-
-
-def seconds(act: Callable[[], Any], repeats: int = 10) -> float:
-    """Return the seconds of a call, after one that compiles."""
-    cast(Any, jax).block_until_ready(act())
-    began = time.perf_counter()
-    for _ in range(repeats):
-        last = act()
-    cast(Any, jax).block_until_ready(last)
-    return (time.perf_counter() - began) / repeats
 
 
 def rate(program: TrainingProgram) -> float:
@@ -171,9 +135,9 @@ def main() -> None:
     for name in chosen.programs or PROGRAMS:
         program = PROGRAMS[name].made()
         per_second = rate(program)
-        flops, size = work(program, PROGRAMS[name].precision)
-        top, bandwidth = tops[PROGRAMS[name].precision]
-        limit = 1 / max(flops / top, size / bandwidth)
+        flops, size = own = work(program)
+        top, _ = ceiling = tops[PROGRAMS[name].precision]
+        limit = own.limit(ceiling)
         peak = (device.memory_stats() or {}).get("peak_bytes_in_use", 0) / 2**30
         figures = f"{per_second:10,.0f}{flops / 1e6:9,.0f}{size / 1e6:8,.1f}{limit:10,.0f}{per_second / limit:7.0%}"
         figures += f"{per_second * flops / top:13.0%}"

@@ -12,6 +12,7 @@ from vitrify.report.evidence import AtlasEntry, recorded
 
 RECORDED = Path(__file__).parents[1] / "docs" / "evidence"
 AUTOMATA = "any_automaton_runs_in_log_depth"
+LOOPED = "one_layer_in_a_loop_runs_any_automaton"
 DEPTH = "deeper_transformers_learn_longer_permutation_word_problems"
 TABLE = "each_architecture_learns_what_its_theorems_allow"
 MAP = "the_published_map_of_language_classes_follows_from_the_claims"

@@ -1,4 +1,4 @@
-"""Write the tables of verdicts: by part into the README, of all claims and of all constructions into the docs.
+"""Write the tables of verdicts: by part into the README, of all claims, constructions and the survey into the docs.
 
     make readme
 
@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
+from vitrify.bounds.survey.export import markdown
 from vitrify.claims import is_learned, position
 from vitrify.claims.catalogue import ClaimPage, Outcome, listing
 from vitrify.constructions.catalogue import constructions
@@ -120,6 +121,12 @@ def all_constructions(evidence: Path) -> str:
     return "\n".join(lines)
 
 
+def survey(evidence: Path) -> str:
+    """Return the tables of the docs: the survey of what transformers recognize, the map and the facts."""
+    del evidence  # the claim B9 checks the derivation
+    return markdown()
+
+
 def written(text: str, evidence: Path, table: Callable[[Path], str]) -> str:
     """Return a page with its table as it should be."""
     before, begin, rest = text.partition(f"{BEGIN}\n")
@@ -134,6 +141,7 @@ PAGES: dict[str, Callable[[Path], str]] = {
     "docs/claims/index.md": all_claims,
     "docs/explanation/certified-constructions.md": all_constructions,
     "docs/explanation/findings.md": findings,
+    "docs/explanation/what-transformers-recognize.md": survey,
 }
 
 

@@ -7,10 +7,10 @@
         start: Literal["fixed", "stationary"] = "stationary"
 
 Fields of a frozen dataclass and keyword-only parameters of a function are declared alike. A type is `bool`, `int`,
-`float`, `str`, a `Literal`, a tuple of those, a dataclass or a mapping by name (in files), any other class (a spec, in
-text given by its file or name), or one of these or `None`. A range on a list or mapping is of its length. From the
-declaration follow the check, the reading of `key=value` words, of TOML and of JSON, the options of the command line,
-the forms of the app and the tables of the documentation.
+`float`, `str`, a `Literal`, a tuple of those, a dataclass or a `Mapping` of names (in files only), any other class (a
+spec, which the command line reads by its file or name), or a union of these, with or without `None`. A range on a list
+or mapping is of its length. From the declaration follow the check, the reading of `key=value` words, of TOML and of
+JSON, the options of the command line, the forms of the app and the tables of the documentation.
 """
 
 from __future__ import annotations
@@ -368,7 +368,7 @@ class Parameterized:
 
 
 def later(default: Any) -> Any:
-    """Declare a parameter that was added when results were already recorded: theirs have its default."""
+    """Declare a parameter that was added after results were recorded; these count as runs with its default."""
     return field(default=default, metadata={"later": True})
 
 

@@ -5,8 +5,9 @@ true. Variables $1 \dots I$ are the inputs, and the gates follow. A threshold ga
 \theta$, for integers $w_k$ and $\theta$. Depth counts gates on the longest path from an input to an output, without
 NOT; the number of gates counts a NOT for each variable that some gate or output reads negated.
 
-Families of such circuits of constant depth and polynomial size define AC⁰ without threshold gates, TC⁰ with them. A
-*type* is a vector that a net may hold at a position (see `activations.py`).
+Families of such circuits of constant depth and polynomial size define AC⁰ without threshold gates, TC⁰ with them.
+`ac0.py` and `tc0.py` write networks as circuits. A *type* is one of the finitely many vectors that the residual stream
+of such a network may hold at a position (see `activations.py`).
 """
 
 from __future__ import annotations
@@ -158,7 +159,7 @@ class GateWiring:
     def at_least(self, weights: Sequence[int], literals: Sequence[int], least: int) -> int:
         """Return the literal that is true iff the weights of the true literals sum to `least` or more."""
         if sum(map(abs, weights)) + abs(least) >= MAX_WEIGHT_SUM:
-            raise BuildRefused("weights and threshold of a gate sum to 2^53 or more: take fewer bits for scores")
+            raise BuildRefused("weights and threshold of a gate sum to 2^53 or more: take smaller scores or digits")
         least -= sum(weight for weight, literal in zip(weights, literals, strict=True) if literal == TRUE)
         pairs = [(weight, literal) for weight, literal in zip(weights, literals, strict=True) if literal > TRUE]
         weights, literals = [weight for weight, _ in pairs], [literal for _, literal in pairs]
@@ -210,9 +211,9 @@ class NetCircuit:
         return [self.answers[int(row.argmax())] if row.sum() == 1 else None for row in outputs]
 
 
-def merged(wiring: GateWiring, parts: Sequence[Sequence[tuple[int, int]]]) -> Bits:
-    """Return for each position its types, each with the literal that is true iff it occurs there."""
-    return [_any_of_each(wiring, here) for here in parts]
+def merged(wiring: GateWiring, positions: Sequence[Sequence[tuple[int, int]]]) -> Bits:
+    """Return for each position its types, each with one literal, the OR of those that it has in the pairs there."""
+    return [_any_of_each(wiring, pairs) for pairs in positions]
 
 
 def _any_of_each(wiring: GateWiring, pairs: Iterable[tuple[K, int]]) -> dict[K, int]:

@@ -1,7 +1,8 @@
 """`certificate.json`: what was found about a model folder, and the hashes of the files that it was found about.
 
-The text is canonical JSON, so the same folder and evidence give the same bytes, and it holds a digest of itself: any
-changed byte is noticed. `vitrify recheck` reads it, with code of its own (`rechecking.py`).
+The text is canonical JSON, so the same folder and evidence give the same bytes. It holds a digest of its other entries.
+This shows accidental changes, not forgery: the digest has no key, so anyone can write a matching one. `vitrify recheck`
+compares the digest and tests the network again, with code of its own (`rechecking.py`).
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ SCHEMA = 7
 NAME = "certificate.json"
 
 
-def certificate(folder: Path, evidence: Evidence, broken: MutationTest | None = None) -> dict[str, Json]:
+def certificate(folder: Path, evidence: Evidence, mutations: MutationTest | None = None) -> dict[str, Json]:
     """The certificate of a folder as JSON data; how long things took is left out, so that it is the same every time."""
     files = ("config.json", "labels.json", "model.safetensors", spec_path(folder, accept_changed=True).name)
     size = load(folder, verify=False).sizes
@@ -35,15 +36,15 @@ def certificate(folder: Path, evidence: Evidence, broken: MutationTest | None = 
         "tool": f"vitrify {__version__}",
         "sha256": {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in files},
         "evidence": replace(evidence, seconds=0.0, proof=proof).to_json(),
-        "mutations": None if broken is None else encoded(asdict(broken)),
+        "mutations": None if mutations is None else encoded(asdict(mutations)),
         "sizes": {"nonzero": size.nonzero, "dense": size.dense, "max_abs": size.max_abs},
     }
     return data | {"digest": hashlib.sha256(canonical(data).encode()).hexdigest()}
 
 
-def write_certificate(folder: Path, evidence: Evidence, broken: MutationTest | None = None) -> None:
-    """Write the certificate into the folder, in one step, in the place of an earlier one; a link is not followed."""
-    text = canonical(certificate(folder, evidence, broken))
+def write_certificate(folder: Path, evidence: Evidence, mutations: MutationTest | None = None) -> None:
+    """Write the certificate into the folder, in one step, over an earlier one; a link in its place is refused."""
+    text = canonical(certificate(folder, evidence, mutations))
     try:
         if os.path.lexists(folder / NAME) and not stat.S_ISREG((folder / NAME).lstat().st_mode):
             raise OSError(errno.EEXIST, "something else than a file is there")

@@ -2,8 +2,9 @@ r"""A permutation of $n$ points with $c$ cycles takes $n - c$ Householder factor
 
 Statement: Let every letter of an automaton permute its $n$ states. A linear recurrence with a state of $n$ numbers
 whose transitions are products of Householder factors $I - v^\top v$ ($v$ a row with $|v|^2 = 2$, or 0) gives the state
-after every letter. A letter with $c$ cycles takes $n - c$ factors, and no fewer suffice. The same $n$ numbers hold the
-product of all letters, so the word problem of $S_5$ (120 states) runs on five numbers and four factors.
+after every letter. A letter with $c$ cycles takes $n - c$ factors, and no fewer suffice. If the state begins with $n$
+different numbers, their order is the product of all letters read. So the word problem of $S_5$ (which of its 120
+permutations is the product?) runs on five numbers and four factors.
 Why: A cycle of $m$ points is a product of $m - 1$ swaps, and a swap is the reflection at $v = e_p - e_q$. Each factor
 changes the rank of $A - I$ by at most 1, and that rank is $n - c$ for a permutation.
 Checked: Six groups of permutations of 2 to 9 points and the word problems of $S_5$ and $A_5$: all words to length 8 and

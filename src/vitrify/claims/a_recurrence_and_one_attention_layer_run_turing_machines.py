@@ -2,8 +2,8 @@ r"""A recurrent layer with a state of two numbers and one attention layer run an
 
 Statement: For every one-tape Turing machine and every number $T$ of positions there is a network of one diagonal linear
 recurrence with two numbers, followed by one attention layer with one head, that writes the steps of the machine as its
-chain of thought. It has $8T + 1$ and $Q'G$ units and width $Q + Q' + 3G + M + 2B + 7$, for $Q'$ states with rules, $Q$
-to which rules lead, $G$ symbols, $M$ moves and $B$ bits for $2T + 1$ cells.
+chain of thought. Its MLPs, one after each layer, have $8T + 1$ and $Q'G$ units, and its width is $Q + Q' + 3G + M + 2B
++ 7$, for $Q'$ states with rules, $Q$ to which rules lead, $G$ symbols, $M$ moves and $B$ bits for $2T + 1$ cells.
 Why: The recurrence sums the moves, which gives the cell of the head, and the positions of the input letters. The head
 finds the last position that wrote to that cell. The tape is in the sequence, not in the state.
 Checked: 200 random machines of 2 to 6 states and 2 to 4 symbols, one input and 200 steps each: the next step at every

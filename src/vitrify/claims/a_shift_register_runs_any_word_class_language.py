@@ -1,13 +1,13 @@
 r"""A linear recurrence with a nilpotent transition and one hidden unit per context runs any word-class language.
 
-Statement: Let sentences be given by patterns of word classes $C$, and $P_n$ be the contexts: the last $n-1$ classes
-before some position of a pattern. A state space model $h_t = h_{t-1} A + x_t B$ reads class vectors $x_t$; its state is
-a shift register of $n-1$ of them, of dimension $(n-1)\lvert C\rvert$ (less if sentences are shorter), and
-$A^{n-1} = 0$. Followed by an MLP of $\lvert P_n\rvert$ units, it returns the exact set of next words after every prefix
-of a sentence iff $n \ge n^*$, the smallest window that determines it, and otherwise a superset. Only embedding and
-unembedding grow with the number of words in a class.
+Statement: Let sentences be given by finitely many patterns, each a sequence of word classes from $C$, and $P_n$ be the
+contexts: the last $n-1$ classes before some position of a pattern. A state space model $h_t = h_{t-1} A + x_t B$ reads
+class vectors $x_t$; its state is a shift register of $n-1$ of them, of dimension $(n-1)\lvert C\rvert$ (less if
+sentences are shorter), and $A^{n-1} = 0$. Followed by an MLP of $\lvert P_n\rvert$ units, it returns the exact set of
+next words after every prefix of a sentence iff $n \ge n^*$, the smallest window that determines it, and otherwise a
+superset. Only embedding and unembedding grow with the number of words in a class.
 Why: $A$ moves each block of the state on by one and drops the oldest, so the state is the window itself. All numbers
-are integers or halves: nothing is rounded.
+are multiples of ½: nothing is rounded.
 Checked: Every prefix of every sentence of small languages, at every window from 2 to $n^* + 1$. For classes of 1,000
 words: sentences in which every word occurs wherever it may, and 200 random ones; the net's sizes and the rank of its
 embedding must equal those for classes of 2 words. Powers of $A$ are multiplied out. Logits are bit-identical when the

@@ -2,14 +2,15 @@ r"""Match2 takes one head on three dimensions; Match3 two layers for neighbours,
 
 Statement: For every modulus $M$ and length $N$: (a) a transformer with one layer, one head and three embedding
 dimensions decides at every position $i$ whether some $x_j$ (perhaps $j = i$) has $x_i + x_j \equiv 0 \pmod M$; (b) one
-with two layers, whether two neighbouring numbers complete $x_i$; (c) one with one layer, $2K$ heads, $2K + 4$
-dimensions and $O(K^2)$ units, whether two numbers within $K$ positions do.
+with two layers, whether some neighbours have $x_i + x_j + x_{j+1} \equiv 0 \pmod M$; (c) one with one layer, $2K$
+heads, $2K + 4$ dimensions and $O(K^2)$ units, whether two numbers within $K$ positions of $i$ add up to $-x_i$ modulo
+$M$.
 Why: With numbers as angles, the product of a query and a mirrored key is the cosine of their sum: 1 for a match, at
 most $\cos(2\pi/M)$ otherwise. The sum of two neighbours is a number again; a few near numbers can all be fetched.
 Checked: All words of small numbers ($M$ = 4 or 5) to length 5 or more; 20 random words each, many of which match or
 fail by 1, of 256 numbers modulo 11 to 100003 for (a) and of 128 modulo 1009 for (b) and (c); sizes. Softmax, sparsemax
-and hard attention are used, not all for each task. In float32, (a) is right at every modulus that the margins allow,
-and every modulus with wrong answers is refused.
+and hard attention are used, not all for each task. (a) is also run in float32, at seven moduli from 11 to 100003: it is
+right wherever the builder accepts float32, and the builder refuses float32 wherever an answer is wrong.
 Not checked: All words at the large sizes. In the source (c) takes one head of larger width; here one head per
 neighbour. That one layer fails on general Match3: another claim.
 Source: Sanford, Hsu & Telgarsky 2023, arXiv 2306.02896 [S]; the weights are our own derivation.

@@ -1,7 +1,8 @@
 r"""One attention layer that decides Match3 needs as many bits in its partial sums as half the length.
 
-Statement: Let one attention layer with $H$ heads, value size $m$ and $p$ bits per number decide whether the first of $N
-= 2n + 1$ numbers and two others sum to 0 modulo $M = N + 3$. Then $H(m+1)(p + \lceil\log_2 n\rceil) \ge n$.
+Statement: Let one attention layer with $H$ heads of value size $m$, whose queries, keys, values and weights of keys are
+integers of $p$ bits, decide whether the first of $N = 2n + 1$ numbers and two others sum to 0 modulo $M = N + 3$. Then
+$H(m+1)(p + \lceil\log_2 n\rceil) \ge n$.
 Why: Alice holds $i + 2$ and Bob $M - i - 3$ for each element $i$ of their sets, 0 elsewhere, and the first number is 1:
 only a common $i$ makes a zero. Alice sends her partial sums, and both decide whether two sets of $n$ elements are
 disjoint, which takes $n$ bits.

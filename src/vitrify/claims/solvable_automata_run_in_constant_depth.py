@@ -1,12 +1,13 @@
 r"""A solvable automaton runs on a number of attention layers that does not depend on the length of its words.
 
 Statement: If all groups in the holonomy decomposition of an automaton are solvable, then for every length $T$ there is
-a transformer with $\sum_{\text{levels}}(\text{derived length} + [\text{resets}])$ attention layers of one head each, a
-number that does not depend on $T$, that gives the state after every letter. $S_5$ is not solvable, so it is excluded.
+a transformer that gives the state after every letter. It has one head in each attention layer, and for each level of
+the decomposition as many layers as the derived length of its group, and one more if letters reset the level: a number
+that does not depend on $T$. $S_5$ is not solvable, so it is excluded.
 Why: Each level of the cascade only permutes or resets its coordinate. The last reset is found by a look-up;
 permutations of a solvable group are exact counts, one abelian factor after the other.
 Checked: Seven automata ($S_3$, $S_4$, a corridor, a regular expression, divisibility by 12, a random one, a product) at
-$T = 120$, each with one of the three kinds of attention: all words to length 6, words that repeat, alternate and
+$T = 120$, each with softmax, sparsemax or hard attention: all words to length 6, words that repeat, alternate and
 wander, every prefix of random words of length 120. Attention layers and heads are compared with the formula, also at $T
 = 24$. The builder refuses $S_5$, which is built in log depth and checked too.
 Not checked: $T > 120$; units and the largest weight grow with $T$. That no constant-depth network computes $S_5$ is

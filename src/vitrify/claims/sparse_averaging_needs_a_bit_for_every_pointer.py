@@ -4,12 +4,12 @@ Statement: To average over any $q$ of $N \ge 2q + 1$ positions within $1/(2q)$: 
 query size $m$ and $p$ bits needs $Hmp \ge q$; (b) a fully connected network of any depth needs a first layer of rank
 $Nd'$ for vectors in $\mathbb R^{d'}$; (c) a recurrent network needs $N - 1$ bits of state even for $q = 1$, where the
 last of $N$ tokens points to an earlier one.
-Why: (a) Pointers of one party into signs of the other decide disjointness, and the query is all that the signs meet.
-(b) A kernel vector of the first layer makes $z$ and $-z$ indistinguishable. (c) At the cut the state is all that is
-known of the signs.
+Why: (a) Alice has a set of pointers, Bob the signs at the positions. The average decides whether their sets are
+disjoint, which takes $q$ bits; Alice's pointers act on it through her query alone, of $Hmp$ bits. (b) A kernel vector
+of the first layer makes $z$ and $-z$ indistinguishable. (c) At the cut the state is all that is known of the signs.
 Checked: (a), (c) The protocol and the network give the same output, and bits sent equal the formula, on all instances
-or 64 random ones: three random networks below each bound ($q$ = 6, 8, 10; 9, 12 and 16 positions), each refuted by two
-inputs that are run again, and hand-written networks that are right, one with a state of exactly the least size. (b)
+or 64 random ones: three random networks below each bound ((a): $q$ = 6, 8, 10; (c): $N$ = 10, 13, 17), each refuted by
+two inputs that are run again, and hand-written networks that are right, one with a state of exactly the least size. (b)
 Four random ReLU networks whose first layer is too narrow, refuted by a vector, its negative and a pointer set; one of
 rank $Nd'$ that is exact on 200 samples.
 Not checked: All networks below the bounds: the theorems cover these. The source states (b) for a width of $Nd'/2$ and

@@ -1,19 +1,20 @@
-r"""The exact Bayes predictor of a Random Hierarchy Model is a transformer with one block per level.
+r"""The exact Bayes predictor of a Random Hierarchy Model is a transformer with a block per level and one or two more.
 
 Statement: For every Random Hierarchy Model with $L$ levels there is a transformer with $d = L + 1$ blocks ($L + 2$ with
 several classes), each one attention and one MLP, whose outputs divided by their sum are the exact next-word
 probabilities after every prefix of a sentence.
-Why: No right side is shared, so a complete node has one label and its states need no threshold. All rules of a level
-have the same probability, so the probability of a word is proportional to the number of continuations, which a gate can
-pass and add up level by level.
-Checked: Six models with up to 8 symbols, 4 rules per symbol and 3 levels, each with one of the three kinds of
+Why: No two symbols share a right side, so a complete node of the parse has one label: the number of its parses is 0 or
+1 and needs no threshold. All rules of a level have the same probability, so the probability of a word is proportional
+to the number of continuations, which a gate can pass and add up level by level.
+Checked: Six models with up to 8 symbols, 4 rules per symbol and 3 levels, each with softmax, sparsemax or hard
 attention: every prefix of every sentence, against inside and forward weights in exact fractions, within 1e-12. Blocks,
 heads and units are compared with the formulas.
 Not checked: Larger models, such as those in the experiments of the source ($v = 16$ and more). Learning is not part of
 this claim.
 Source: Cagnetta et al. 2024, arXiv 2307.02129 [S] for the model; Nandakumar et al. 2026, arXiv 2606.17522 [A] for
 depth; the weights are our own derivation.
-Saboteur: One of the first words counts twice: all sets of next words stay right, the probabilities do not.
+Saboteur: One word gets twice its probability weight at the beginning of a sentence: all sets of next words stay right,
+the probabilities do not.
 """
 
 from __future__ import annotations

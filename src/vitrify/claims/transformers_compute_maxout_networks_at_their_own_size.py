@@ -89,7 +89,7 @@ def _worst_case(subject: Subject) -> Evidence:
         x = np.linspace(-spec.radius, spec.radius, 101)[:, None]
         errors.append(float(np.abs(outputs(weights, x) - spec(x)).max()))
         bounds.append(weights.about["error bound"])
-        betas.append(weights.about["temperature"])
+        betas.append(weights.about["inverse temperature"])
         cases += len(x)
     shares = [error / bound for error, bound in zip(errors, bounds, strict=True)]
     slope = float(np.polyfit(np.log(betas), np.log(errors), 1)[0])

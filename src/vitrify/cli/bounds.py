@@ -8,6 +8,7 @@ import typer
 
 from vitrify.cli.options import AsJson, Folder, Seed, arg, complete, entries, opt
 from vitrify.cli.render import TextTable, parameters, show, styled
+from vitrify.errors import InputError
 
 TASKS = ("induction", "copy")
 BOUND_NAMES = complete(lambda: [name.replace("_", "-") for name in entries("vitrify.bounds.calculators")])
@@ -17,9 +18,22 @@ def bound(
     name: Annotated[str | None, arg("Name of a bound. Default: list all.", autocompletion=BOUND_NAMES)] = None,
     values: Annotated[list[str] | None, arg("Sizes to evaluate it at.", "KEY=VALUE…")] = None,
     ask_parameters: Annotated[bool, opt("List the sizes with ranges and meaning, and exit.", "--parameters")] = False,
+    survey: Annotated[
+        bool, opt("Print the survey of what transformers recognize, as Markdown, and exit.", "--survey")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Evaluate a published lower bound at given sizes, with its assumptions and its source; or list all bounds."""
+    if survey:
+        from vitrify.bounds.survey.export import markdown, to_json
+
+        if name is not None:
+            raise InputError(f"--survey is about all bounds: leave {name} out")
+        if as_json:
+            show(True, to_json())
+        else:
+            typer.echo(markdown())  # as it is: the rows of a Markdown table must not wrap
+        return
     from vitrify.bounds.calculators.catalogue import EXPLAINED, bound_of, find, listing, shown, values_of
     from vitrify.parameters import described
 

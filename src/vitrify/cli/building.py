@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from vitrify.net.weights import Weights
 
 
+LEVELS_READ = "sets: images of the state set under words; tiles: the largest images inside one, permuted by the group"
+HEADS_READ = "gap: best score minus the next; kappa: largest score / gap; beta: inverse temperature, its least value"
+
+
 def build(
     ctx: typer.Context,
     file: Annotated[Path, arg(f"Spec, of a kind given by its suffix: {', '.join(suffixes())}.", "FILE")],
@@ -89,7 +93,7 @@ def analyze(
     ]
     levels = [(x.level, x.sets, x.tiles, x.group, x.order, x.attention_layers) for x in report.levels or ()]
     depths = [
-        (x.construction, x.attention_layers, f"less than log depth for T > {x.crossover}" if x.crossover else x.why)
+        (x.construction, x.attention_layers, f"less than log-depth if T > {x.crossover}" if x.crossover else x.why)
         for x in report.depths
     ]
     show(
@@ -97,7 +101,8 @@ def analyze(
         report.to_json(),
         TextTable(("", ""), about, "language"),
         TextTable(("level", "sets", "tiles", "group", "order", "attention layers"), levels, "holonomy levels"),
-        TextTable(("construction", "attention layers", ""), depths, "depth"),
+        LEVELS_READ if levels else None,
+        TextTable(("construction", "attention layers", ""), depths, "depth for words of at most T letters"),
         *report.notes,
     )
 
@@ -128,6 +133,7 @@ def _contents(weights: Weights[Architecture]) -> Iterator[Part]:
             for h, beta in zip(labels.heads, betas, strict=True)
         ]
         yield TextTable(("head", "does", "writes", "gap", "kappa", "beta", "least beta"), heads, "heads")
+        yield HEADS_READ
     recurrent = weights.architecture.tag == "recurrent"
     first, title = ("recurrence", "spaces") if recurrent else ("attention", "residual stream")
     if labels.spaces:

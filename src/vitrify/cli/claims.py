@@ -46,8 +46,7 @@ from vitrify.errors import InputError
 from vitrify.optional import need
 
 if TYPE_CHECKING:
-    from vitrify.claims.catalogue import Outcome
-    from vitrify.claims.catalogue import ClaimPage
+    from vitrify.claims.catalogue import ClaimPage, Outcome
     from vitrify.constructions.catalogue import Construction
     from vitrify.registry import Headline
 
@@ -57,8 +56,8 @@ Standing = Literal["theorem", "experiment", "conjecture"]
 Verdict = Literal["holds", "fails", "reversed", "not reached", "undecided", "none"]
 PARTS: dict[Section, str] = {"represent": "R", "limits": "B", "learn": "L", "generalize": "G"}  # first letters of ids
 MEANING = {  # what every certificate by this method says
-    "proved": "proved at least for every word up to the net's maximum length: the weights compute their ideal network, "
-    "and that network computes the spec; short words are tested, too",
+    "proved": "proved at least for every input up to the maximum length: the weights compute their ideal network, and "
+    "that network computes the spec; short inputs are tested, too",
     "exhaustive": "every input is tested",
     "sampled": "tested on samples of inputs; where inputs are words, usually on all short words, too",
 }
@@ -214,7 +213,7 @@ def show_entries(
     plan = claim_of(claim).plan if is_learned(claim) else None
     data |= {"plan": plan} if plan else {}
     tables = described(plan) if plan else ()
-    show(as_json, data, TextTable(("", ""), cells, f"{claim_id}  {claim.name}"), *tables)
+    show(as_json, data, TextTable(("", ""), cells, f"{claim_id}  {claim.name}", unbroken=1), *tables)
 
 
 def _evidence_of(claim: ClaimPage, method: str | None) -> str:

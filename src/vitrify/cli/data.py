@@ -97,7 +97,7 @@ def plot(
     store: StoreFolder = None,
     as_json: AsJson = False,
 ) -> None:
-    """Draw training curves of runs, with the optimal loss and known predictors as lines, and seeds as a band."""
+    """Draw training curves of runs: the optimal loss and the sandbox's simpler predictors as lines, seeds as a band."""
     from vitrify.learn.figures import curves
     from vitrify.learn.store import RunStore
 
@@ -110,9 +110,9 @@ def plot(
 def runs(
     query: Annotated[list[str] | None, arg("Words and comparisons (key=value, key<value, …).", "QUERY…")] = None,
     store: StoreFolder = None,
-    export: Annotated[Path | None, opt("Write a table of all runs: .parquet or .csv.", metavar="FILE")] = None,
-    curves: Annotated[Path | None, opt("Write a table of all measurements: .parquet or .csv.", metavar="FILE")] = None,
-    tensorboard: Annotated[Path | None, opt("Write the curves as TensorBoard event files.", metavar="DIR")] = None,
+    export: Annotated[Path | None, opt("Write a table of these runs: .parquet or .csv.", metavar="FILE")] = None,
+    curves: Annotated[Path | None, opt("Write a table of their curves: .parquet or .csv.", metavar="FILE")] = None,
+    tensorboard: Annotated[Path | None, opt("Write their curves as TensorBoard event files.", metavar="DIR")] = None,
     as_json: AsJson = False,
 ) -> None:
     """List the training runs of a store: parameters that differ, progress, and distance to the optimal loss."""

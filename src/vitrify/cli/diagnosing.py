@@ -28,7 +28,7 @@ def diagnose(
     seeds: Annotated[int, opt("Number of seeds: 0, 1, …", min=1)] = 3,
     lr: Annotated[str, opt("Learning rates; the first seed selects the best.", metavar="RATE,…")] = "0.002,0.01",
     budget: Annotated[float | None, opt("Time for all trainings together, in equal shares.", metavar="SECONDS")] = None,
-    rows: Annotated[int, opt("Sequences per test.", min=1)] = 256,
+    rows: Annotated[int, opt("Test sequences for each test of a task.", min=1)] = 256,
     kind: Annotated[str | None, opt("Kind whose theorems apply: transformer, 'one layer', looped, LSTM, …")] = None,
     references: Annotated[str | None, opt("Also train these architectures: transformer, …", metavar="NAME,…")] = None,
     evidence: EvidenceFolder = None,
@@ -113,12 +113,12 @@ def _diagnosis(diagnosis: JsonObject) -> Iterator[Part]:
         prediction, verdict = _said(cell, kind)
         colored = styled(COLORS[verdict], verdict) if verdict in COLORS else verdict
         rows.append((cell["task"], cell["test"], score, *numbers, prediction, colored))
-    columns = ("task", "test", "score", "optimum", "chance", *labels, "atlas", "verdict" if kind else "agrees with")
+    columns = ("task", "test", "score", "optimum", "chance", *labels, "atlas", "verdict" if kind else "predicted for")
     yield TextTable(
         columns, rows, "accuracy [95 % interval]; ◂ where theorems apply", keys=2, unbroken=len(columns) - 2
     )
     if diagnosis["like"] and not kind:
-        yield f"the kinds whose theorems agree best with this: {', '.join(diagnosis['like'])}"
+        yield f"kinds of models whose predictions fit best: {', '.join(diagnosis['like'])}"
     measured: dict[str, list[str]] = {}
     for one, label in zip(beside, labels, strict=True):
         measured.setdefault(one["measured"], []).append(label)
@@ -134,10 +134,10 @@ def _said(cell: JsonObject, kind: str | None) -> tuple[str, str]:
     if kind:
         law = cell["theorem"]
         return (f"{law['id']}: {law['words']}" if law else "–"), cell["agreement"]
-    rows: dict[str, list[str]] = {}
-    for law in cell["kinds"].values():
-        rows.setdefault(law["words"], []).append(law["id"])
-    prediction = "; ".join(f"{', '.join(dict.fromkeys(own))} {words}" for words, own in rows.items())
+    kinds: dict[str, list[str]] = {}
+    for name, law in cell["kinds"].items():
+        kinds.setdefault(f"{law['words']} ({law['id']})", []).append(name)
+    prediction = "; ".join(f"{', '.join(names)}: {words}" for words, names in kinds.items())
     return prediction, "not learned as trained" if cell["open"] else ", ".join(cell["like"])
 
 

@@ -72,12 +72,14 @@ Part: TypeAlias = str | TextTable | None
 
 
 def console(*, stderr: bool = False) -> Console:
-    """Return a console as wide as the terminal; where there is none, of `COLUMNS` or 140 characters."""
+    """Return a console as wide as the terminal, also before a pipe; without one, of `COLUMNS` or 140 characters."""
     from rich.console import Console
 
     made = Console(stderr=stderr, highlight=False, soft_wrap=False)
-    known = made.is_terminal or os.environ.get("COLUMNS", "").isdecimal()
-    return made if known else Console(stderr=stderr, highlight=False, width=140)
+    if made.is_terminal or os.environ.get("COLUMNS", "").isdecimal():
+        return made
+    width = os.get_terminal_size(sys.stderr.fileno()).columns if sys.stderr.isatty() else 140
+    return Console(stderr=stderr, highlight=False, width=width)
 
 
 def json_line(data: object) -> None:

@@ -85,15 +85,20 @@ def sweep(
 
 def _train_here(groups: Sequence[MemberGroup], store: RunStore, retry: bool, as_json: bool, devices: int = 1) -> None:
     """Train in this process, with a line of progress and then a table."""
+    import jax
+
     from vitrify.learn.compiler import remember_programs
     from vitrify.learn.train import train_groups
 
     remember_programs()
+    precisions = {group.recipe.precision for group in groups}
+    limited = len(precisions) == 1 and jax.default_backend() != "cpu"  # a CPU's caches are faster than its memory
+    precision = precisions.pop() if limited else None
     with _progress(groups, as_json) as (replace, add):
 
         def show(event: TrainEvent) -> None:
             if replace or event.point is not None:
-                (replace or add)(_event_line(event))
+                (replace or add)(_event_line(event, precision))
 
         records = train_groups(groups, store, callback=show, retry=retry, devices=devices)
     _show_records(records, store, as_json)
@@ -180,9 +185,14 @@ def _sweep_lines(replace: Show | None, add: Show) -> Callable[[Report], None]:
     return show
 
 
-def _event_line(event: TrainEvent) -> str:
-    """Return the line of progress: the members' mean loss *and* the floor, member-steps per second, time left."""
+def _event_line(event: TrainEvent, precision: str | None = None) -> str:
+    """Return the line of progress: the members' mean loss *and* the floor, member-steps per second, time left.
+
+    With the `precision` of training on a GPU here also the share of the rate that its arithmetic and memory allow.
+    """
     import numpy as np
+
+    from vitrify.learn.cost import ceilings
 
     text = f"step {event.step:,}/{event.steps:,}"
     if event.measured:
@@ -192,6 +202,9 @@ def _event_line(event: TrainEvent) -> str:
         text += f"  {broken} broken" if broken else ""
     if event.rate:
         text += f"  {event.rate:,.0f} member-steps/s"
+        if precision and event.work:
+            text += f" ({event.rate / event.work.limit(ceilings(precision)):.0%} of the limit)"
+        text += f"  {event.stepping:.0%} of the time in steps" if math.isfinite(event.stepping) else ""
         text += f"  {math.ceil(event.seconds_left):,} s left" if math.isfinite(event.seconds_left) else ""
     return text + f"  (compiled in {event.compile_seconds:.1f} s)"
 

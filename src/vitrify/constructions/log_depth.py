@@ -9,7 +9,7 @@ letters is covered.
 | | formula |
 | --- | --- |
 | layers, heads | $\lceil \log_2 T \rceil$, one head each |
-| units per layer | at most $2n(n-1) + 1$ to compose and $2n$ to erase, $n$ states |
+| units per layer, $n$ states | at most $2n(n-1) + 1$ to compose, $2n$ to erase the two old maps |
 | width | $2n + 2\lceil \log_2 T \rceil$: two maps, the position code and the BOS flag |
 
 The last layer only follows the initial state; an automaton of one state needs no layer. Width grows with $T$ through
@@ -95,7 +95,7 @@ def nearest_state(space: Space, coordinate: int, states: int) -> Readout:
     numbers = np.arange(float(states))
     matrix = np.zeros((space.size, states))
     matrix[coordinate] = 2 * numbers
-    return Readout(((space, matrix),), -(numbers**2), {space: 0.25})
+    return Readout(((space, matrix),), -(numbers**2), {space: 0.25})  # |x - s| may be 0.25: a tie is at 0.5
 
 
 def begin_symbol(automaton: Automaton) -> str:

@@ -22,7 +22,7 @@ them too, and no others that depend on the data.
 
 **Soft attention** falls short of a maximum by $c_k/\beta$ at most (`kit.heads.maximum`), and later layers steepen that
 by $\Lambda_l = \max_{ij} |w_{ij}|_1$ each: $\text{error} \le \frac1\beta \sum_l c_{k_l} \prod_{l' > l} \Lambda_{l'}$.
-The inverse temperature $\beta$ is chosen from the tolerance by this formula; the certificate names it `temperature`.
+The inverse temperature $\beta$ is chosen from the tolerance by this formula; `about` has it as `inverse temperature`.
 
 The construction `convex-difference` writes a function of one variable, whatever network it comes from, as $g - h$ with
 $g$ and $h$ convex: two heads in one attention layer, whose pieces are one more than the function has itself. It has at
@@ -135,7 +135,7 @@ def maxout(
         "maxout network",
         {
             "variant": variant,
-            "temperature": beta,
+            "inverse temperature": beta,
             "error bound": error,
             "rounding allowed": rounding,
             "maxout layers": len(spec.layers),

@@ -6,12 +6,12 @@ In the spirit of Sanford, Hsu and Telgarsky (2023, arXiv 2306.02896); the weight
   of layer 2 attends to the positions whose score is $n$, the number of blocks of a key; all other positions score at
   most $n - 1$, whatever the set (`vitrify.kit.superimposed`). So at the temperature $\alpha = \lceil\ln(4T/\varepsilon)
   \rceil$ the output is within $\varepsilon$ of the mean, for all $\binom Nq$ sets and all vectors in the unit ball.
-- *Heads.* The numbers of positions are $\ell = \lceil\log_2 N\rceil$ signs. Layer 1 gathers the last $q$ pointers, and
-  each of $q$ heads in layer 2 follows one of them.
+- *Heads.* The numbers of positions are $\ell = \lceil\log_2 N\rceil$ signs. In layer 1, $q - 1$ heads copy the pointers
+  before the last one. One head follows each pointer, that of the last already in layer 1, the others in layer 2.
 
 | | superimposed | heads |
 | --- | --- | --- |
-| layers, heads | 2; 1 + 1 | 2; $(q-1) + q$ |
+| layers, heads | 2; 1 + 1 | 2; $q + (q-1)$ |
 | width | $2d' + 4m$ | $(q+1)(\ell + d') + 2$ |
 | units | $2m$ | 0 |
 | query of each head of layer 2 | $m = \min_r n_rp_r$ | $\ell$ |

@@ -1,15 +1,17 @@
 r"""A transformer in the one shape that common libraries know: every block with the same heads, sizes and mask.
 
-Blocks of a loop are written out, a stream of parts becomes one sum, heads and units that a block lacks are zero,
-queries and values get one width, and inverse temperatures are multiplied into the queries. A mask or a window that a
-library has no word for is written into the scores: the stream gets one dimension for every place, $e_i$ at place $i$,
-the keys of such a head hold $e_j$ and its queries the row $m_i$ with $m_{ij} = r_{i-j}$ (the relative bias) where key
-$j$ is allowed and a penalty where it is not, so that $m_i \cdot e_j$ is added to the score. Where all windows hold the
-own place only, two digits of about $\sqrt T$ values do instead of $T$: a key that differs in a digit pays. A penalty of
-128 more than all scores leaves weights below $2^{-150}$: zero in float32.
+Blocks of a loop are written out, a residual stream that concatenates becomes one that adds, heads and units that a
+block lacks are zero, queries and values get one width, and inverse temperatures are multiplied into the queries.
+A mask or a window that a library has no word for is written into the scores: the stream gets one dimension for every
+position, $e_i$ at position $i$, the keys of such a head hold $e_j$ and its queries the row $m_i$ with $m_{ij} =
+r_{i-j}$ (the relative bias) where key $j$ is allowed and minus a penalty where it is not, so that $m_i \cdot e_j$ is
+added to the score. Where every window is one position, two digits of about $\sqrt T$ values do instead of $T$: each
+digit in which a key differs from the query costs the penalty.
 
-`spread` goes there. `gathered` comes back: to the network that was exported or, if training moved what was zero, to
-one as large (`as_large`).
+A forbidden key gets a weight below $2^{-150}$, zero in float32, if the penalty is 128 more than the difference of any
+two scores. That is not proved of a network: `export` compares answers, and deletes an export that differs. `spread`
+makes this form. `gathered` gives back the network that was exported; where training changed what was zero, `as_large`
+gives a network with the sizes of the export.
 """
 
 from __future__ import annotations
@@ -247,8 +249,8 @@ def gathered(
 ) -> Weights:
     """The network of which these are uniform arrays, or larger ones around them, in its own precision.
 
-    `queries` are those that no division by the inverse temperature gives back. What stands in added places is left out:
-    whether it is what was put there, a second export tells.
+    `queries` are those that no division by the inverse temperature gives back. Added dimensions are left out, changed
+    or not; to know which, `imports.py` exports the result again and compares.
     """
     gathered_arrays: dict[str, Floats] = {}
     own = max((max(block.d_head, block.d_value) for block in net.blocks), default=0)

@@ -15,13 +15,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from vitrify.errors import BuildRefused
 from vitrify.kit.network import Affine, Network, Norm, Recur, Space
 from vitrify.kit.operations import Attend, Bank, Experts, Operation, Units, heads_of, written_by
 
 Arithmetic = Literal["float64", "float32"]
+Errors: TypeAlias = Mapping[Space, float]
 ROUNDOFF: dict[Arithmetic, float] = {"float64": 2.0**-53, "float32": 2.0**-24}
 UNLIMITED = math.inf
 BETA_STEPS_PER_UNIT = 4.0  # inverse temperatures are rounded up to a multiple of 1/4
@@ -53,14 +54,14 @@ def margins(network: Network, arithmetic: Arithmetic = "float64") -> Margins:
     errors: dict[Space, float] = {space: 0.0 for space, _ in (*network.embedded, *network.positional)}
     heads: dict[Attend, Sharpness] = {}
     for operation in network.operations:
-        _check(repr(operation.name), operation.reads, needs, errors)
+        _check(repr(operation.name), operation.reads, needs, errors, arithmetic)
         allowed = min(needs[space] for space in written_by(operation))
         for head in heads_of(operation):
             heads[head] = _sharpness(network, head, allowed / len(heads_of(operation)), errors, arithmetic)
         works = operation.experts if isinstance(operation, Experts) else (operation,)
         error = max(_error(work, heads, errors, arithmetic) for work in works)
         errors |= dict.fromkeys(written_by(operation), error)
-    _check("the readout", network.readout.max_errors, needs, errors)
+    _check("the readout", network.readout.max_errors, needs, errors, arithmetic)
     return Margins(heads, errors)
 
 
@@ -89,12 +90,12 @@ def _error(
     return rounding + truncation + passed
 
 
-def _check(reader: str, reads: Iterable[Space], needs: Mapping[Space, float], errors: Mapping[Space, float]) -> None:
+def _check(reader: str, reads: Iterable[Space], needs: Errors, errors: Errors, arithmetic: Arithmetic) -> None:
     for space in reads:
         if errors[space] > needs[space]:
             raise BuildRefused(
                 f"{reader} needs {space.name!r} within {needs[space]:.3g}, but only {errors[space]:.3g} can be "
-                "promised: choose a smaller --max-length, or more precise arithmetic"
+                f"promised: use a smaller spec or maximum length{', or float64' if arithmetic == 'float32' else ''}"
             )
 
 
@@ -182,8 +183,8 @@ def _sharpness(
     if gap < head.gap / 4:
         raise BuildRefused(
             f"the head {head.name!r} must tell scores apart that differ by {head.gap:.3g} among scores up to "
-            f"{head.bound:.3g}; {arithmetic} rounds them by up to {rounding:.1g}: use the dyadic position code, a "
-            "smaller --max-length, or more precise arithmetic"
+            f"{head.bound:.3g}; {arithmetic} rounds them by up to {rounding:.1g}: use "
+            + " or ".join(_remedies(network, head, arithmetic))
         )
     if noisy and head.shares and head.attention != "hard":
         raise BuildRefused(
@@ -206,6 +207,14 @@ def _sharpness(
     least = max(math.log(scale / tolerance), 1.0) / gap
     beta = round_up(least)
     return Sharpness(beta, least, head.gap, kappa, tolerance, min(scale * math.exp(-beta * gap), tolerance))
+
+
+def _remedies(network: Network, head: Attend, arithmetic: Arithmetic) -> list[str]:
+    """Return what helps where rounding is too coarse for the scores of a head."""
+    code = ["the dyadic position code"] if isinstance(head.attends_to, int) else []  # of heads that read so far back
+    positional = {space for space, _ in network.positional}
+    size = "a smaller maximum length" if positional.intersection(head.reads) else "a smaller spec"
+    return [*code, size, *(["float64"] if arithmetic == "float32" else [])]
 
 
 def round_up(beta: float) -> float:

@@ -1,12 +1,14 @@
 r"""Associative memories: matrices that map the code of a key to a vector that scores highest with its answer's code.
 
-Keys $k_i$ have codes of $n$ dimensions, answers $u_y$ codes of $d$; a memory $M$ [$n \times d$] gives the answer $y$
-the score $k_i M u_y$. The *margin* of a key is the score of its answer less the best other score. Three rules:
+The constructions for key-value associations and facts are built from them. Keys $k_i$ have codes of $n$ dimensions,
+answers $u_y$ codes of $d$; a memory $M$ [$n \times d$] gives answer $y$ the score $s_{iy} = k_i M u_y$. The *margin* of
+key $i$ is the score of its right answer $y_i$ minus the best other score. Three rules:
 
 - `hebbian`: $M = \sum_i k_i^\top u_{y_i}$, the sum of all associations;
 - `least squares`: the $M$ for which $\sum_i \lvert k_i M - u_{y_i} \rvert^2$ is smallest;
-- `fitted`: from the least-squares $M$, the cross-entropy $-\sum_i \log \mathrm{softmax}_{y_i}(k_i M u)$, convex
-  in $M$, is minimized until every margin is positive or the loss stalls. The result is scaled to a least margin of 1.
+- `fitted`: from `START_SCALE` times the least-squares $M$, the cross-entropy
+  $\sum_i \bigl(\log \sum_y e^{s_{iy}} - s_{i y_i}\bigr)$, convex in $M$, is minimized until every margin is at least
+  `FIT_MARGIN` or the loss stalls. If the least margin is then positive, $M$ is divided by it; if not, $M$ stays so.
 
 None of them is sure to recall everything: `recall_margins` measures it.
 """
@@ -23,9 +25,9 @@ from vitrify.arrays import Floats, Ints
 Rule = Literal["hebbian", "least squares", "fitted"]
 
 MAX_FIT_STEPS = 500
-START_SCALE = 20.0  # factor before fitting: the scores of least squares are at most about 1
+START_SCALE = 20.0  # factor before fitting: for answer codes of length 1, least-squares scores are at most about 1
 MIN_RELATIVE_GAIN = 1e-5  # a step with a smaller relative decrease of the loss is the last
-FIT_MARGIN = 0.5  # fitting stops when every margin is at least this, at the scale START_SCALE
+FIT_MARGIN = 0.5  # fitting stops when every margin of the scaled-up memory is at least this
 MAX_SCORES_IN_MEMORY = 1 << 22
 
 

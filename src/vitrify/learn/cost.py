@@ -1,23 +1,48 @@
-"""Estimates of the cost of training: members, programs, parameters, operations, memory."""
+"""The cost of training: members, programs, parameters, operations, memory, and how fast a device could be at most."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any, NamedTuple, cast
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from vitrify.errors import InputError
 from vitrify.learn.models.catalogue import Family
+from vitrify.learn.models.transformer import TransformerFamily
 from vitrify.learn.plan import MemberGroup
 from vitrify.learn.program import TrainingProgram
 from vitrify.sandboxes.catalogue import Sandbox
 
 STATE = 16  # bytes for each parameter: weight, gradient, two moments
 AVERAGE = 4  # further bytes where the weights are averaged
-STEP_SHARE = 1.25  # of the bytes that a backward pass goes back to: what a step takes at its peak, measured 1.11
+STEP_SHARE = 1.25  # peak memory of a step over what is saved for its backward pass: measured 1.11, and some to spare
 FILLED = 0.95  # of the memory that JAX has on a GPU
+PRODUCT_SIZE = {"cpu": 1024, "gpu": 8192}  # of the square matrices whose product measures operations per second
+COPIED_BYTES = {"cpu": 1 << 26, "gpu": 1 << 32}  # of the array whose copy measures bytes per second
+
+
+class Ceilings(NamedTuple):
+    """The operations per second of a large matrix product on a device, and the bytes per second of a copy."""
+
+    operations: float
+    bytes: float
+
+
+class Work(NamedTuple):
+    """The operations of a member-step, and the bytes that it reads and writes in device memory."""
+
+    operations: float
+    bytes: float
+
+    def limit(self, ceilings: Ceilings) -> float:
+        """Return the member-steps per second if the larger of two times were all: of operations, and of bytes."""
+        return 1 / max(self.operations / ceilings.operations, self.bytes / ceilings.bytes)
 
 
 def parameters(family: Family, sandbox: Sandbox) -> int:
@@ -28,13 +53,13 @@ def parameters(family: Family, sandbox: Sandbox) -> int:
 
 
 def operations(group: MemberGroup, size: int | None = None) -> float:
-    """Of each member of a group: two for each weight and token forwards, and twice that backwards."""
+    """Return the operations of a member: two forwards and four backwards for each weight and position, with BOS."""
     weights = parameters(group.family, group.sandbox) if size is None else size
     return 6.0 * weights * group.recipe.steps * group.recipe.batch * (group.sandbox.tokens + 1)
 
 
 def memory(group: MemberGroup, at_once: int) -> int:
-    """Bytes that a group takes when so many of its members step at once: all their states, and the steps."""
+    """Return the bytes of all states and of what `at_once` backward passes need; `STEP_SHARE` leads to the peak."""
     states = len(group.members) * _state(group) * parameters(group.family, group.sandbox)
     return states + at_once * TrainingProgram(group, width=1).step_bytes()
 
@@ -84,3 +109,44 @@ def estimate(groups: Sequence[MemberGroup], device: str | None = None) -> str:
         f"{spread} parameters each, {'/'.join(f'{step:,}' for step in steps)} steps, "
         f"about {total:.1e} operations, {held / 2**20:,.1f} MiB of weights and moments"
     )
+
+
+def work(program: TrainingProgram) -> Work:
+    """Return the work of a member-step: of a transformer by hand, of other families by the compiler's count.
+
+    By hand: 6 operations per weight and token, and 6 T d per token and layer for causal attention; every array that a
+    kernel reads or writes, once.
+    """
+    group, family = program.group, program.group.family
+    if not isinstance(family, TransformerFamily):
+        cost = program.compiled[1].cost_analysis() or {}
+        counted = (cost.get(name, 0.0) / program.width for name in ("flops", "bytes accessed"))
+        return Work(*counted)
+    length, d, units = group.sandbox.tokens + 1, family.d_model, family.units or 4 * family.d_model
+    tokens, item = group.recipe.batch * length, np.dtype(jnp.dtype(group.recipe.precision)).itemsize
+    weights = family.layers * (4 * d * d + 2 * d * units) + d * len(group.sandbox.answers)
+    hidden = 0 if units <= 256 and d <= 64 else 13 * units / d  # activations, where they go through memory
+    per_layer, ends = 55 + hidden, 15  # arrays [token, d] that go through memory
+    done = tokens * (6 * weights + 6 * length * d * family.layers)
+    return Work(done, tokens * d * item * (per_layer * family.layers + ends))
+
+
+@cache
+def ceilings(precision: str) -> Ceilings:
+    """Return the ceilings of the device that JAX takes here, measured once: well under a second, after compiling."""
+    kind = "cpu" if jax.default_backend() == "cpu" else "gpu"
+    size, copied = PRODUCT_SIZE[kind], COPIED_BYTES[kind]
+    matrix = jax.random.normal(jax.random.key(0), (size, size), precision)
+    array = jnp.ones(copied // 4, jnp.float32)
+    product, copy = jax.jit(lambda x: x @ x), jax.jit(lambda x: x + 1)
+    return Ceilings(2 * size**3 / _seconds(lambda: product(matrix)), 2 * copied / _seconds(lambda: copy(array)))
+
+
+def _seconds(act: Callable[[], Any], repeats: int = 10) -> float:
+    """Return the seconds of a call, after one that compiles."""
+    cast(Any, jax).block_until_ready(act())
+    began = time.perf_counter()
+    for _ in range(repeats):
+        last = act()
+    cast(Any, jax).block_until_ready(last)
+    return (time.perf_counter() - began) / repeats

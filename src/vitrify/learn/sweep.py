@@ -288,5 +288,5 @@ def shards_in_words(groups: Sequence[MemberGroup], pool: WorkerPool | None) -> I
         yield (
             f"shard {number}: {count} member{'s' * (count != 1)} of {piece.family.name} on {piece.sandbox.name}, "
             f"{piece.recipe.steps:,} steps, about {operations(piece) * count:.1e} operations, "
-            f"{memory(piece, 1) / 2**20:,.2f} MiB of states and of what a step of a member goes back to"
+            f"{memory(piece, 1) / 2**20:,.2f} MiB of states, and of what one backward pass needs"
         )

@@ -11,12 +11,14 @@ import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import jax
 import numpy as np
 
 from vitrify.arrays import Array, Arrays
+from vitrify.learn.cost import Work, work
 from vitrify.learn.groups import Checkpoint
 from vitrify.learn.program import Member, TrainingProgram
 from vitrify.learn.runs import Run
@@ -33,7 +35,9 @@ class TrainEvent:
     step: int
     steps: int  # of the recipe
     members: int
-    rate: float = 0.0  # member-steps per second
+    rate: float = 0.0  # member-steps per second of the time in steps
+    work: Work | None = None  # of a member-step
+    stepping: float = math.nan  # share of the time after compiling that was spent in steps
     seconds_left: float = math.nan
     compile_seconds: float = 0.0
     measured: Arrays = field(default_factory=dict)  # the last measurement, with a value for each member
@@ -59,6 +63,7 @@ class Trainer:
     lanes: list[Member] = field(default_factory=list)
     points: list[dict[str, Array]] = field(default_factory=list)
     seconds_before: float = 0.0  # of training in earlier processes
+    _spent: float = field(default=0.0, init=False)  # seconds in steps, of this process
 
     @classmethod
     def resume(cls, program: TrainingProgram, latest: Checkpoint | None, lines: Sequence[Arrays]) -> Trainer:
@@ -82,11 +87,13 @@ class Trainer:
         reported, rate = len(self.points), 0.0
         for rate in self._steps():
             now = time.monotonic()
+            after_compiling = now - began - self.program.compile_seconds
             due, fresh = now - saved > checkpoint_seconds, len(self.points) > reported
             saved, reported = now if due else saved, len(self.points)
             left = (self.program.group.recipe.steps - self.step) / rate if rate else math.nan
             yield self._event(
                 rate=rate,
+                stepping=min(1.0, self._spent / after_compiling) if after_compiling > 0 else math.nan,
                 seconds_left=left,
                 point=self.points[-1] if fresh else None,
                 checkpoint=self.checkpoint() if due else None,
@@ -94,6 +101,10 @@ class Trainer:
             )
         runs = tuple(self.runs())
         yield self._event(rate=rate, seconds_left=0.0, runs=runs, seconds=time.monotonic() - began)
+
+    @cached_property
+    def _work(self) -> Work:
+        return work(self.program)
 
     def _event(self, rate: float, **values: Any) -> TrainEvent:
         group = self.program.group
@@ -103,6 +114,7 @@ class Trainer:
             group.recipe.steps,
             members,
             rate=rate * members,
+            work=self._work if rate else None,
             compile_seconds=self.program.compile_seconds,
             measured=measured,
             seconds_before=self.seconds_before,
@@ -114,7 +126,7 @@ class Trainer:
         self.lanes = self.lanes or self.program.begin()
         if self.points and not self.program.joined([lane.alive for lane in self.lanes]).any():
             return  # all had ended at the checkpoint
-        trained, spent, piece = 0, 0.0, 1
+        trained, piece = 0, 1
         for mark in self.program.group.recipe.eval_steps():
             if self.points and self.points[-1]["step"] >= mark:
                 continue  # measured before the checkpoint
@@ -122,12 +134,12 @@ class Trainer:
                 now, began = min(piece, mark - self.step), time.perf_counter()
                 self.lanes = self.program.advance(self.lanes, self.step, now)
                 seconds = time.perf_counter() - began
-                self.step, trained, spent = self.step + now, trained + now, spent + seconds
+                self.step, trained, self._spent = self.step + now, trained + now, self._spent + seconds
                 piece = max(1, min(2 * piece, round(EVENT_SECONDS * now / max(seconds, 1e-6))))
                 if self.step < mark:
-                    yield trained / spent
+                    yield trained / self._spent
             any_alive = self._measure()
-            yield trained / spent if spent else 0.0
+            yield trained / self._spent if self._spent else 0.0
             if not any_alive:
                 return
 

@@ -182,7 +182,7 @@ class ImageAnswer(Answer):
 
 @dataclass(frozen=True)
 class GenerationAnswer(Answer):
-    """The `symbols` generated after a prompt, and the conclusion that the spec reads from them, if it can."""
+    """The `symbols` generated after a prompt, and what they mean by the spec, such as the outputs of a circuit."""
 
     kind = "thought"
     symbols: tuple[str, ...]
@@ -336,5 +336,5 @@ def _log_probs(weights: Weights[SequenceArchitecture], tokens: Sequence[str], lo
     """
     net = weights.architecture
     column = {symbol: index for index, symbol in enumerate(net.output.symbols)}
-    known = [net.inputs[i] for i in encode(net, tokens)][0 if net.pads else 1 :]
+    known = [net.inputs[i] for i in encode(net, tokens)][0 if net.pads else 1 :]  # nothing but BOS predicts the first
     return tuple(float(log_probs[t, column[token]]) if token in column else -np.inf for t, token in enumerate(known))

@@ -55,7 +55,7 @@ class Output:
 class Options(TypedDict, total=False):
     """Options of a forward pass."""
 
-    lengths: Int[Array, " batch"] | None  # pads included: hides the padding of shorter sequences
+    lengths: Int[Array, " batch"] | None  # of the sequences, leading BOS tokens included; later positions are hidden
     record: Record | None  # sees every activation, by name
     query_chunk: int | None  # bounds memory on long sequences
 
@@ -101,7 +101,7 @@ class Architecture(Protocol):
 
 
 class SequenceArchitecture(Architecture, Protocol):
-    """A network that reads symbols one after the other: BOS, which is the first of `inputs`, `pads` times in front."""
+    """A network that reads symbols one after the other; `pads` copies of BOS, the first of `inputs`, come first."""
 
     @property
     def inputs(self) -> tuple[str, ...]: ...

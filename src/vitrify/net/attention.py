@@ -1,7 +1,7 @@
 r"""From scores to attention weights: softmax, sparsemax, hard and linear attention, under a mask.
 
-Every function takes `scores` [..., query, key] and a boolean `allowed` of the same trailing shape, and works on NumPy
-and JAX arrays alike. A query without any allowed key gets weights 0.
+Functions that weigh take `scores` [..., query, key] and a boolean `allowed` of the same trailing shape. All work on
+NumPy and JAX arrays alike. A query without any allowed key gets weights 0.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ def allowed_keys(
 ) -> Bool[Array, "query key"]:
     """Return a mask [query, key]: the keys that each query may attend to.
 
-    Segments begin after the `pads`; callers that do not pass these reason about nets without segments only.
+    Segments begin after the `pads`, the copies of BOS at the front, which every query may attend to. A head with
+    segments is refused where `pads` is not passed.
     """
     xp = namespace(keys)
     offset = queries[:, None] - keys[None, :]
@@ -69,7 +70,7 @@ def turned(
 
 
 def softmax(scores: Scores, allowed: Allowed) -> Scores:
-    r"""$w_j = e^{s_j} / \sum_k e^{s_k}$ over the allowed keys; NumPy works in place, which halves the time of many."""
+    r"""$w_j = e^{s_j} / \sum_k e^{s_k}$ over the allowed keys; NumPy works in place: half the time for large arrays."""
     xp = namespace(scores)
     masked = xp.where(allowed, scores, -xp.inf)
     masked -= _best(masked)
@@ -110,7 +111,7 @@ def hardmax(scores: Scores, allowed: Allowed, head: Head) -> Scores:
 
 
 def _best(masked: Array) -> Array:
-    """Return the best allowed score of each query (0 if there is none), and the scores, -inf where not allowed."""
+    """Return the best score of each query, 0 if no key is allowed; scores are -inf where a key is not."""
     xp = namespace(masked)
     best = masked.max(axis=-1, keepdims=True)
     return xp.where(xp.isfinite(best), best, 0.0)

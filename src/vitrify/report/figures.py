@@ -33,7 +33,7 @@ SMALL = 360  # pixels that the small picture is wide
 COLORS = 64  # of the small picture
 Artist: TypeAlias = Any  # a figure of matplotlib, axes, or anything that is drawn on them
 Entry: TypeAlias = tuple[Artist, Artist, Artist]  # of a legend: its axes, the text, the sign
-MAX_PLANES, MAX_SUBJECTS, MAX_LETTERS = 4, 30, 44  # the last of the name of a subject
+MAX_PLANES, MAX_SUBJECTS, MAX_LETTERS = 4, 30, 44  # quantities and subjects of a figure, letters of their names
 WIDE = 50.0  # times the least that the largest is, from which on an axis is logarithmic
 RING, DOT = "#0b6470", "#c2570c"
 CASES = "cases tried"  # what is drawn where no numbers were declared
@@ -281,12 +281,13 @@ def numbers(evidence: Evidence) -> dict[str, dict[str, tuple[float, float]]]:
             if each.relation and _number(each.declared) and _number(each.measured):
                 table.setdefault(each.name, {})[subject] = (each.declared, each.measured)
 
-    def dull(name: str) -> tuple[bool, bool, bool, bool]:
+    def order(name: str) -> tuple[bool, bool, bool, bool]:
+        """Sort first whole numbers, then what differs by subject, is known of several, and is not always 0."""
         pairs = table[name].values()
         sizes = all(isinstance(each, int) for pair in pairs for each in pair)
         return not sizes, len({declared for declared, _ in pairs}) < 2, len(pairs) < 2, not any(map(any, pairs))
 
-    return {name: table[name] for name in sorted(table, key=dull)[:MAX_PLANES]}
+    return {name: table[name] for name in sorted(table, key=order)[:MAX_PLANES]}
 
 
 def glance(evidence: Evidence) -> Artist:

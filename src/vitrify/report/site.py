@@ -7,11 +7,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import groupby
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
 
-from vitrify.bounds.classes import MODELS, OUTSIDE, PROBLEMS, WITHIN, published_map
+from vitrify.bounds.survey.about_problems import PROBLEMS
+from vitrify.bounds.survey.closure import MapCell, published_map, sentence
+from vitrify.bounds.survey.models import MODELS
 from vitrify.claims import is_learned
 from vitrify.claims.catalogue import SECTIONS, claim_of
 from vitrify.encoding import JsonMapping, JsonObject
@@ -36,7 +39,7 @@ TEASERS = 2  # quantities of a claim that the index shows
 REFRESH = 15  # seconds after which an index that is not complete is read again
 SURVEY = "the_published_map_of_language_classes_follows_from_the_claims"
 ARCHITECTURES = "each_architecture_learns_what_its_theorems_allow"
-SIGNS = {"yes": "holds", "no": "no", "no, if": "undecided", "not known here": "pending"}
+SIGNS = {"yes": "holds", "no": "no", "no, if": "undecided", "open": "pending"}
 SHORT = {
     "as predicted": "agrees",
     "no theorem": "",
@@ -200,18 +203,34 @@ def _provenance(row: AtlasEntry) -> str:
 
 
 def survey(rows: Mapping[str, AtlasEntry]) -> JsonObject:
-    """The map of classes: a line for each model, a column for each problem."""
-    cells = {(cell.model, cell.problem): cell for cell in published_map()}
+    """The map of classes: a line for each model, a column for each problem, one answer or two in each cell.
+
+    Two where one net for all lengths and a net for each length differ.
+    """
     lines = []
-    for model in MODELS:
+    for model, cells in groupby(published_map(), lambda cell: cell.model):
         line = []
-        for problem in PROBLEMS:
-            cell = cells[model, problem]
-            claims = [_claim(rows, name, key) for name, key in zip(cell.claims, cell.claim_ids, strict=True)]
-            shaken = [claim for claim in claims if claim["verdict"] in ("fails", "undecided")]
-            line.append({"cell": cell, "sign": SIGNS[cell.verdict], "claims": claims, "shaken": shaken})
-        lines.append({"model": model, "within": WITHIN.get(model), "cells": line})
-    return {"problems": PROBLEMS, "lines": lines, "outside": OUTSIDE, "claim": _claim(rows, SURVEY, "B9")}
+        for _, pair in groupby(cells, lambda cell: cell.problem):
+            one, each = pair
+            answers = [_answer(rows, cell) for cell in ((one,) if one.verdict == each.verdict else (one, each))]
+            line.append({"problem": one.problem, "answers": answers, "shaken": any(a["shaken"] for a in answers)})
+        lines.append({"model": next(name for name in MODELS if MODELS[name] == model), "about": model, "cells": line})
+    return {"problems": PROBLEMS, "lines": lines, "claim": _claim(rows, SURVEY, "B9")}
+
+
+def _answer(rows: Mapping[str, AtlasEntry], cell: MapCell) -> JsonObject:
+    """One answer of the map, with the claim that executes it or a part of it."""
+    by = cell.executed
+    claim = _claim(rows, by.name, by.claim_id) if by and by.claim_id else None
+    return {
+        "scope": cell.scope,
+        "verdict": cell.verdict.removesuffix(", if"),
+        "sign": SIGNS[cell.verdict],
+        "unless": cell.condition,
+        "derivation": sentence(cell),
+        "claim": claim,
+        "shaken": claim is not None and claim["verdict"] in ("fails", "undecided"),
+    }
 
 
 def architectures(rows: Mapping[str, AtlasEntry]) -> JsonObject:

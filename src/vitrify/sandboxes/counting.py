@@ -1,7 +1,8 @@
-r"""Counting languages: $a^n b^n$, $a^n b^n c^n$ and so on, with $n$ uniform from 1 to `max_count`.
+r"""Counting languages: $a^n b^n$, $a^n b^n c^n$ and so on, with $n$ uniform from 1 to $N$ = `max_count`.
 
-A sequence is one word, its end `</s>`, and more ends up to the length of the longest word, of which nobody asks. After
-$a^j$ the block ends with probability $1 / (\text{most} - j + 1)$; when it has, $n$ is known and so is all that follows.
+A sequence is one word and its end `</s>`, which is repeated until all sequences are equally long; targets after the
+first `</s>` have weight 0. After $a^j$ the block ends with probability $1 / (N - j + 1)$; when it has, $n$ is known and
+so is all that follows. The predictors `unigram` and `bigram` have a table for each position.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ class Counting(Sandbox):
 
     @cached_property
     def words(self) -> Int[Array, "word place"]:
-        """All words, each with its ends: [most, n + 1]."""
+        """All words, one in each row, filled up with `</s>`: [max_count, tokens + 1]."""
         longest = self.tokens + 1
         blocks = [np.repeat(np.arange(self.letters), n) for n in range(1, self.max_count + 1)]
         return np.stack([np.pad(b, (0, longest - len(b)), constant_values=self.letters) for b in blocks])
@@ -59,10 +60,10 @@ class Counting(Sandbox):
 
     def predictors(self) -> Mapping[str, Predictor]:
         seen = {"unigram": 0, "bigram": 1}
-        return {"uniform": self.uniform, **{name: partial(self.recent, seen=most) for name, most in seen.items()}}
+        return {"uniform": self.uniform, **{name: partial(self.recent, seen=count) for name, count in seen.items()}}
 
     def recent(self, example: Example, seen: int) -> LogProbs:
-        """The best that can be said at a place from one symbol before it, or none: who sees this cannot count."""
+        """Return the best prediction from the position alone, or from the position and the symbol before it."""
         table = np.zeros((self.tokens + 1, self.letters + 1, self.letters + 1))  # [place, symbol before, symbol]
         lengths = self.letters * np.arange(1, self.max_count + 1)
         for t in range(self.tokens + 1):

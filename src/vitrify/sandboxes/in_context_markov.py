@@ -1,10 +1,11 @@
 r"""In-context Markov chains: every sequence has a chain of its own, which the reader must learn from the sequence.
 
-The lines of the kernel $P$, one for each of the $k^m$ words of $m$ = `order` symbols, are drawn from a Dirichlet
-distribution with all parameters $\alpha$. The first $m$ symbols are uniform, and $x_{t+1} \sim P_w$ for the last $m$
-symbols $w$. With $c_{wb}$ the number of times that $b$ followed $w$ so far, the posterior of line $w$ is Dirichlet with
-parameters $\alpha + c_{wb}$, so the best prediction after $w$ is $(c_{wb} + \alpha) / (\sum_b c_{wb} + k\alpha)$. With
-the order 0 the symbols are independent of each other. Source: Edelman et al. 2024, arXiv 2402.11004.
+The kernel $P$ has a row for each of the $k^m$ words of $m$ = `order` symbols, its *contexts*; rows are drawn from a
+Dirichlet distribution with all parameters $\alpha$. The first $m$ symbols are uniform, and $x_{t+1} \sim P_w$ for the
+last $m$ symbols $w$. With $c_{wb}$ the number of times that $b$ followed $w$ so far, the posterior of row $w$ is
+Dirichlet with parameters $\alpha + c_{wb}$, so the best prediction after $w$ is
+$(c_{wb} + \alpha) / (\sum_b c_{wb} + k\alpha)$. With the order 0 the symbols are independent of each other. Source:
+Edelman et al. 2024, arXiv 2402.11004.
 """
 
 from __future__ import annotations
@@ -35,24 +36,24 @@ class InContextMarkov(NextSymbol):
     order: Natural = 1
 
     def conflicts(self) -> Iterator[tuple[str, str]]:
-        if self.lines > MAX_KERNEL_CONTEXTS:
-            made = f"{self.order} with {self.states} states makes {self.lines} lines"
+        if self.contexts > MAX_KERNEL_CONTEXTS:
+            made = f"{self.order} with {self.states} states makes {self.contexts} contexts"
             yield "order", f"{made}: at most {MAX_KERNEL_CONTEXTS} fit"
         if self.length <= self.order:
             yield "length", f"must be at least {1 + self.order}, not {self.length}"
 
     @property
     def rounded(self) -> bool:
-        return self.alpha != 1
+        return self.alpha != 1  # with alpha 1 rows are drawn without rounding: see `draws.dirichlet`
 
     @property
-    def lines(self) -> int:
-        """The number of contexts of the kernel."""
+    def contexts(self) -> int:
+        """The number of words of `order` symbols, each with a row of the kernel."""
         return int(self.states**self.order)
 
     def draw(self, key: Array) -> Example:
         chain, start, steps = jax.random.split(key, 3)
-        bounds, kernel = dirichlet(chain, self.alpha, (self.lines, self.states))
+        bounds, kernel = dirichlet(chain, self.alpha, (self.contexts, self.states))
         first = jax.random.randint(start, () if self.order == 1 else (self.order,), 0, self.states)
         u = jax.random.uniform(steps, (self.length - self.order,))
         later = walk(bounds, first, u) if self.order == 1 else self._walk(bounds, first, u)
@@ -60,17 +61,17 @@ class InContextMarkov(NextSymbol):
         return Example(symbols[:-1], symbols, jnp.ones(self.length), {"kernel": kernel})
 
     def _walk(self, bounds: Array, first: Array, u: Array) -> Array:
-        """The symbols after the first: the state is the number of the last `order` symbols."""
+        """Return the symbols after the first `order`, which the chain has as state: a number with base `states`."""
         code = jnp.int32(0)
         for place in range(self.order):
             code = code * self.states + first[place]
 
         def step(word: Array, u: Array) -> Array:
-            return (word * self.states + invert(bounds[word], u)) % self.lines
+            return (word * self.states + invert(bounds[word], u)) % self.contexts
 
         if not self.order:
             return invert(bounds[0], u)
-        return follow(step, self.lines, code, u) % self.states
+        return follow(step, self.contexts, code, u) % self.states
 
     def optimal(self, example: Example) -> LogProbs:
         return self._counted(example, self.order, self.alpha)

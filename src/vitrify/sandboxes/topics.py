@@ -1,7 +1,8 @@
 r"""The $\tau$-topic model: a document is about $\tau$ of $T$ topics, and masked words are to be guessed.
 
 Every topic has $v$ words of its own. A document draws $\tau$ different topics uniformly, and each of its words
-independently and uniformly from their $\tau v$ words. The Bayes predictor is a sum over the $\binom{T}{\tau}$ sets.
+independently and uniformly from their $\tau v$ words. Each of the $\binom{T}{\tau}$ sets of topics is a *law*: one
+distribution over words. The Bayes predictor averages the laws with the posterior of the set, given the tokens.
 Source: Li, Li, Risteski 2023, arXiv 2303.04245.
 """
 
@@ -49,6 +50,7 @@ class Topics(Masked):
 
     @cached_property
     def laws(self) -> tuple[Array, Array]:
+        """Return the prior over the sets of topics [set], and the distribution of words for each [set, word]."""
         word_probs = np.zeros((len(self._sets), self.topics))
         np.put_along_axis(word_probs, self._sets, 1 / (self.tau * self.words), axis=1)
         return np.full(len(word_probs), 1 / len(word_probs)), np.repeat(word_probs, self.words, axis=1)

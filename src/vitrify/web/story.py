@@ -22,7 +22,7 @@ from vitrify.net.spaces import decode
 from vitrify.net.trace import Trace
 from vitrify.net.transformer import Transformer
 from vitrify.net.weights import Weights
-from vitrify.web.story_units import displayed, drivers, readout, units_at
+from vitrify.web.story_units import displayed, readout, reads_any, units_at
 
 MAX_CHANNELS = 48  # channels or units shown for a layer of a convolutional net, those that are not 0 first
 WINDOW = 64  # positions that are shown at once
@@ -119,7 +119,7 @@ def _spaces(trace: Trace, stop: Stop, shown: slice) -> list[JsonObject]:
     rows = [
         _space(weights, source, now, before, shown, moment)
         for source in _alive(weights, now, moment)
-        if stop.kind != "answer" or drivers(weights.arrays["unembed.W_U"], source.dims)
+        if stop.kind != "answer" or reads_any(weights.arrays["unembed.W_U"], source.dims)
     ]
     return sorted(rows, key=lambda row: (not row["new"], not any(row["changed"])))
 

@@ -1,4 +1,7 @@
-"""Hidden units that fired at one position and why, and how the answer is read from the stream."""
+"""Hidden units that fired at one position and why, and how the answer is read from the stream.
+
+A `turn` counts the runs of blocks from 0, as loops run them several times; a `moment` counts the half layers before.
+"""
 
 from __future__ import annotations
 
@@ -41,10 +44,10 @@ def units_at(trace: Trace, block: int, turn: int, position: int) -> JsonObject:
         working = pre > FIRED
         fired += int(working.sum())
         for label in unit_labels(trace.weights, block, part):
-            if label.name == "erase":  # clearing dimensions for new spaces is no answer to anything
+            if label.name == "erase":  # units that clear dimensions for later spaces are only counted
                 erased += int(working[label.start : label.stop].sum())
                 working[label.start : label.stop] = False
-        units += _told(trace.weights, block, part, reads, writes, seen[reads], pre, np.flatnonzero(working))
+        units += _strongest(trace.weights, block, part, reads, writes, seen[reads], pre, np.flatnonzero(working))
     units.sort(key=lambda unit: -unit["strength"])
     return {
         "count": count,
@@ -104,7 +107,7 @@ def _expert(trace: Trace, block: int, turn: int, position: int) -> str | None:
     return label.name if label else str(number)
 
 
-def _told(
+def _strongest(
     weights: Weights[Architecture],
     block: int,
     part: str,
@@ -114,7 +117,7 @@ def _told(
     pre: Floats,
     working: NDArray[np.int64],
 ) -> list[JsonObject]:
-    """The strongest of some units."""
+    """Return what the page shows of those units of a part that write the largest values."""
     name = f"blocks.{block}.{part}"
     w_out = weights.arrays[f"{name}.W_out"]
     written = dense(w_out[working]) * pre[working, None]
@@ -209,7 +212,7 @@ def readout(trace: Trace, position: int) -> list[JsonObject]:
     ]
 
 
-def drivers(matrix: Matrix, dims: Sequence[int]) -> bool:
+def reads_any(matrix: Matrix, dims: Sequence[int]) -> bool:
     """Return whether a matrix reads any of some dimensions."""
     part = matrix[list(dims)]
     return bool(part.nnz if is_sparse(part) else np.any(part))

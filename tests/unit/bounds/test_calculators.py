@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import product
 from math import log2
 from typing import Any, get_args
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -129,6 +131,12 @@ FIGURES: list[tuple[str, str, str, Any]] = [
     ("linear-attention", "P=8 V=4 k=2 m=3 p=2", "state bits", 16),
     ("chain-of-thought", "n=4096 H=1 d=8 p=8", "√(n/(Hdp))", 8.0),
     ("hops", "k=9", "layers that suffice", 5),
+    ("multi-layer-composition", "L=1 H=1 d=1 p=8", "log₂ of the least n", 48.0),
+    ("multi-layer-composition", "L=2 H=2 d=2 p=1", "log₂ of the least n", 512.0),
+    ("subquadratic-attention", "n=1024 d=64", "pairs", 523776),
+    ("subquadratic-attention", "n=1024 d=64", "d / log₂ n", 6.4),
+    ("sliding-window", "L=3 w=4 back=10", "letters seen", 10),
+    ("sliding-window", "L=3 w=4 back=10", "least layers", 4),
 ]
 
 
@@ -151,6 +159,7 @@ def test_figures(name: str, words: str, figure: str, value: Any) -> None:
         ("conditional-trigram", "T=151 H=1 d=4 p=8", "T=150 H=1 d=4 p=8"),
         ("associative-memory", "N=100 M=16 b=8 parameters=49", "N=100 M=16 b=8 parameters=50"),
         ("linear-attention", "P=9 V=4 k=2 m=3 p=2", "P=8 V=4 k=2 m=3 p=2"),
+        ("sliding-window", "L=3 w=4 back=10", "L=3 w=4 back=9"),
     ],
 )
 def test_what_is_impossible_and_what_is_not(name: str, below: str, above: str) -> None:
@@ -158,6 +167,49 @@ def test_what_is_impossible_and_what_is_not(name: str, below: str, above: str) -
     assert "impossible" in says or "is wrong on at least" in says
     says = reading(name, *above.split()).says
     assert "not excluded" in says or "says nothing" in says
+
+
+@each(
+    ("name", "vacuous", "applies"),
+    [
+        ("multi-layer-composition", "L=1 H=1 d=2 p=4", "L=1 H=1 d=2 p=2"),
+        ("subquadratic-attention", "n=1024 d=10", "n=1024 d=11"),
+    ],
+)
+def test_a_bound_says_when_it_is_vacuous(name: str, vacuous: str, applies: str) -> None:
+    assert "vacuous" in reading(name, *vacuous.split()).says
+    assert "vacuous" not in reading(name, *applies.split()).says
+
+
+def test_one_head_finds_the_most_similar_pair() -> None:
+    """Orthogonal vectors: the score of a pair is minus its product, so that a best key of score 0 is orthogonal."""
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        left, right = rng.integers(0, 2, (2, 12, 6))
+        best = (-left @ right.T).max(axis=1)
+        pairs = any(not np.any(a & b) for a in left for b in right)
+        assert (best.max() == 0) == pairs
+        assert np.all(np.diff(np.unique(-left @ right.T)) >= 1)  # the gap of the head
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 6, 9])
+def test_average_sensitivities_are_those_of_all_words(n: int) -> None:
+    words = np.array(list(product((0, 1), repeat=n)))
+    flipped = [np.where(np.arange(n) == i, 1 - words, words) for i in range(n)]
+    figures = reading("one-layer-parity", f"n={n}").figures
+    parity = [np.mean(words.sum(1) % 2 != other.sum(1) % 2) for other in flipped]
+    majority = [np.mean((words.sum(1) > n / 2) != (other.sum(1) > n / 2)) for other in flipped]
+    assert figures["of PARITY"] == pytest.approx(np.sum(parity))
+    assert figures["of MAJORITY"] == pytest.approx(np.sum(majority))
+
+
+def test_windows_reach_as_far_as_counted() -> None:
+    """A letter moves the last output of a net with windows exactly if it is among the letters that are seen."""
+    layers, window, length = 3, 4, 16
+    reached = {length - 1}
+    for _ in range(layers):
+        reached = {key for query in reached for key in range(max(0, query - window + 1), query + 1)}
+    assert len(reached) == reading("sliding-window", f"L={layers}", f"w={window}", "back=1").figures["letters seen"]
 
 
 @given(st.integers(2, 300), st.floats(0, 1))

@@ -176,7 +176,7 @@ SPECS: list[tuple[str, str, str, list[str]]] = [
         "modulus that float64 does not carry",
         "x.task.toml",
         'task = "match3-bigram"\nmodulus = 20011\nlength = 8\n',
-        ["'select: a match' needs 'sum of both' within", "more precise arithmetic"],
+        ["'select: a match' needs 'sum of both' within", "use a smaller spec or maximum length"],
     ),
     ("unknown kind", "model.txt", "hello", ["model.txt", ".arpa"]),
 ]
@@ -353,7 +353,7 @@ def test_refusals_of_a_construction(tmp_path: Path) -> None:
         (["--construction", "heads"], "log-depth"),
         (["--tolerance", "0.1"], "leave --tolerance out"),
         (["--positions", "fourier"], "dyadic"),
-        (["--positions", "sqrt", "--max-length", 1_000_000], "smaller --max-length"),
+        (["--positions", "sqrt", "--max-length", 1_000_000], "smaller maximum length"),
     ]
     for words, said in refusals:
         done = vitrify("build", regex, "-o", tmp_path / "net", *words)

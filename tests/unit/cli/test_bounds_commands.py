@@ -89,3 +89,13 @@ def test_what_does_not_fit_is_refused_in_a_sentence(folder: Path, net: str, word
     assert done.stderr.startswith("error: ")
     assert said in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_the_survey_is_printed_as_markdown_and_as_data() -> None:
+    text = vitrify("bound", "--survey").stdout
+    assert text.startswith("## The map\n")
+    assert all(line.endswith(" |") for line in text.splitlines() if line.startswith("| "))
+    data = json.loads(vitrify("bound", "--survey", "--json").stdout)
+    assert len(data["rows"]) > 22
+    assert all(cell["derivation"] for cell in data["map"])
+    assert vitrify("bound", "hops", "--survey").returncode == 2

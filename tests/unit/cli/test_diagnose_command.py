@@ -83,7 +83,7 @@ def test_names_are_escaped_in_the_report(file: Path, tmp_path: Path) -> None:
     page = tmp_path / "report.html"
     done = vitrify("diagnose", f"{file}:<script>x</script>", "--tasks", "parity", "--rows", "16", "--html", page)
     assert done.returncode == 0, done.stderr
-    assert "asked as it is, not trained" in done.stdout
+    assert "not trained; tested on 16 sequences" in done.stdout
     assert "&lt;script&gt;" in page.read_text()
     assert "<script" not in page.read_text()
 

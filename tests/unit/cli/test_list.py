@@ -74,11 +74,20 @@ def test_verdicts_come_from_evidence_recorded_here_or_from_the_atlas(tmp_path: P
 
 
 def test_a_claim_whose_saboteur_passes_is_undecided_in_every_table(tmp_path: Path) -> None:
-    data = json.loads((ROOT / "docs" / "evidence" / f"{FAILED}.json").read_bytes())
+    before_plans = ROOT / "docs" / "evidence" / "versions" / f"{FAILED}.v0.json"
+    data = json.loads(before_plans.read_bytes())
     (tmp_path / f"{FAILED}.json").write_text(json.dumps({**data, "saboteur_rejected": False}))
     shown = vitrify("evidence", FAILED, "--evidence", str(tmp_path), columns=200).stdout
     assert "undecided" in shown
     assert "fails" not in shown
+
+
+def test_a_statement_whose_null_passes_is_undecided_and_one_that_fails_stays_so(tmp_path: Path) -> None:
+    data = json.loads((ROOT / "docs" / "evidence" / f"{FAILED}.json").read_bytes())
+    passed = {subject: {**shares, "plateau": 0.9} for subject, shares in data["rejections"].items()}
+    (tmp_path / f"{FAILED}.json").write_text(json.dumps({**data, "rejections": passed}))
+    shown = " ".join(vitrify("evidence", FAILED, "--evidence", str(tmp_path), columns=300).stdout.split())
+    assert "undecided: plateau; holds: transition, one layer; fails: two layers" in shown
 
 
 def test_a_list_fits_80_columns_and_breaks_no_name() -> None:

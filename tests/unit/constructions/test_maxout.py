@@ -125,7 +125,7 @@ def formula(spec: Maxout, attention: Attention, beta: float) -> float:
 def test_errors_stay_below_the_bound_and_that_below_the_tolerance(attention: Attention, tolerance: float) -> None:
     for seed, spec in enumerate((random_maxout((3, 4, 4, 2), 3, 0), random_relu((2, 5, 5, 1), 1), zigzag(4, 2), ROOF)):
         weights = built(spec, attention, tolerance)
-        beta, promised = weights.about["temperature"], weights.about["error bound"]
+        beta, promised = weights.about["inverse temperature"], weights.about["error bound"]
         assert promised <= tolerance
         assert promised == pytest.approx(bound(spec, attention, beta)) == pytest.approx(formula(spec, attention, beta))
         assert promised > 0.8 * tolerance  # β is a multiple of 1/4
@@ -149,7 +149,7 @@ def test_the_bound_is_reached_where_all_rivals_have_the_worst_gap(attention: Att
     beta = inverse_temperature(level_pieces(rank, depth, 1.0), attention, 1e-3)
     spec = level_pieces(rank, depth, gap / beta)
     weights = built(spec, attention, 1e-3)
-    assert weights.about["temperature"] == beta
+    assert weights.about["inverse temperature"] == beta
     error = worst(spec, weights)
     assert 0.999 * weights.about["error bound"] <= error <= weights.about["error bound"] + 1e-12
     assert 0.99e-3 <= error <= 1e-3 + 1e-12

@@ -84,9 +84,9 @@ def test_long_words() -> None:
 
 
 def test_what_the_arithmetic_can_not_carry_is_refused() -> None:
-    with pytest.raises(BuildRefused, match="smaller --max-length, or more precise arithmetic"):
+    with pytest.raises(BuildRefused, match=r"use a smaller spec or maximum length$"):
         assemble(parity(50_000))
-    with pytest.raises(BuildRefused, match="more precise arithmetic"):
+    with pytest.raises(BuildRefused, match=r"or float64$"):
         assemble(parity(100), arithmetic="float32")
     with pytest.raises(BuildRefused, match=r"--max-length .* must be a whole number of at least 1, not 0"):
         parity(0)

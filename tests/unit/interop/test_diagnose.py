@@ -160,7 +160,7 @@ def test_a_pair_of_jax_is_trained_and_the_best_rate_is_chosen(trained: Diagnosis
     assert trained.trainings["parity"]["rate"] == 0.05
     assert trained.trainings["parity"]["steps"] == [20, 20]
     assert max(trained.trainings["parity"]["loss"]) < 0.8  # from log 3 and more
-    assert "20 steps of 4 rows" in trained.domain
+    assert "20 steps of 4 sequences" in trained.domain
 
 
 def test_what_was_found_is_plain_data_and_the_same_again(trained: Diagnosis) -> None:
@@ -313,7 +313,7 @@ def test_references_are_trained_beside_it() -> None:
     found = diagnose(Own, tasks=["parity"], budget=budget, references=["LSTM"])
     (one,) = found.beside
     assert one.name == "LSTM (trained now)"
-    assert "60 steps of 16 rows" in one.measured
+    assert "60 steps of 16 sequences" in one.measured
     assert set(one.scores) == {("parity", "as trained"), ("parity", "twice as long")}
 
 

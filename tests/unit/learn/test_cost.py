@@ -1,4 +1,4 @@
-"""Lanes: as many members side by side as a device has room for."""
+"""Lanes: as many members side by side as a device has room for; the work of a step and the limit of a device."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 from vitrify.errors import InputError
-from vitrify.learn.cost import FILLED, STEP_SHARE, lane_width, memory
+from vitrify.learn.cost import FILLED, STEP_SHARE, Ceilings, Work, ceilings, lane_width, memory, work
 from vitrify.learn.models.catalogue import make as make_model
 from vitrify.learn.plan import MemberGroup, plan
 from vitrify.learn.program import TrainingProgram
 from vitrify.learn.recipe import Recipe
+from vitrify.learn.trainer import Trainer
 from vitrify.sandboxes.catalogue import make as make_sandbox
 
 pytestmark = pytest.mark.jax
@@ -47,3 +48,34 @@ def test_members_learn_the_same_in_lanes_of_any_width() -> None:
         runs.append(program.measure(program.advance(program.begin(), 0, 3)))
     assert len(runs[0]["loss"]) == 5
     np.testing.assert_allclose(runs[0]["loss"], runs[1]["loss"], rtol=1e-5)
+
+
+def test_the_work_of_a_transformer_is_six_operations_per_weight_and_token_and_its_attention() -> None:
+    program = TrainingProgram(group(1))
+    tokens, width = 4 * (program.group.sandbox.tokens + 1), 8
+    matrices = 4 * width * width + 2 * width * 8 + width * 2  # attention, MLP, readout of two symbols
+    attention = 6 * (program.group.sandbox.tokens + 1) * width
+    assert work(program).operations == tokens * (6 * matrices + attention)
+
+
+def test_other_families_count_more_operations_for_more_units() -> None:
+    def counted(state: int) -> float:
+        sandbox = make_sandbox("markov", {"length": 8, "p": 0.2, "q": 0.3})
+        model = make_model("recurrent", {"state": state})
+        return work(TrainingProgram(plan(sandbox, model, Recipe(steps=3, batch=4), {}, 1)[0])).operations
+
+    assert 2 < counted(32) / counted(16) < 5
+
+
+def test_the_limit_is_set_by_the_slower_of_operations_and_bytes() -> None:
+    assert Work(100.0, 10.0).limit(Ceilings(1000.0, 1000.0)) == 10.0
+    assert Work(100.0, 10.0).limit(Ceilings(1000.0, 50.0)) == 5.0
+    assert min(ceilings("float32")) > 1e6
+
+
+def test_events_tell_the_share_of_the_time_in_steps() -> None:
+    events = list(Trainer(TrainingProgram(group(2))).events())
+    shares = [event.stepping for event in events if event.rate and not event.runs]
+    assert shares
+    assert all(0 < share <= 1 for share in shares)
+    assert all(event.work == events[-1].work for event in events if event.rate)

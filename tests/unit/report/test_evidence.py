@@ -48,7 +48,7 @@ def _forget() -> None:
         (f"claims/{AUTOMATA}.py", {AUTOMATA, IMPORTING, MAP}),
         (f"claims/{DEPTH}.py", {DEPTH, MAP}),
         ("claims/_nets.py", {AUTOMATA, DEPTH, IMPORTING, MAP}),
-        ("bounds/classes.py", {AUTOMATA, DEPTH, IMPORTING, MAP}),
+        ("bounds/survey/models.py", {AUTOMATA, DEPTH, IMPORTING, MAP}),
         ("bounds/data.json", {AUTOMATA, DEPTH, IMPORTING, MAP}),
         ("report/site.py", set()),
     ],

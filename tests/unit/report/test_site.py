@@ -10,7 +10,7 @@ from typing import Any
 import html5lib
 import pytest
 
-from atlas_rows import AUTOMATA, DEPTH, HEADLINES, MAP, SWAP, TABLE, live, of_every_kind, part
+from atlas_rows import AUTOMATA, DEPTH, HEADLINES, LOOPED, MAP, SWAP, TABLE, live, of_every_kind, part
 from vitrify.claims import position
 from vitrify.report.figures import Drawings
 from vitrify.report.frame import LIVE, STATIC, page
@@ -167,16 +167,20 @@ def test_the_frame_serves_an_app_too() -> None:
 
 def test_cells_of_the_survey_lead_to_their_claims_and_say_when_one_does_not_hold() -> None:
     rows = {row.name: row for row in (live(AUTOMATA, verdict="fails"), live(MAP))}
-    lines = survey(rows)["lines"]
-    assert len(lines) == 5
-    assert all(len(line["cells"]) == 6 for line in lines)
-    deep = {each["cell"].problem: each for each in lines[-1]["cells"]}
-    assert deep["PARITY"]["claims"][0]["address"] == f"claims/{AUTOMATA}.html"
-    assert [claim["id"] for claim in deep["PARITY"]["shaken"]] == ["R14"]
-    assert deep["MAJORITY"]["cell"].verdict == "not known here"
-    hard = {each["cell"].problem: each for each in lines[1]["cells"]}
-    assert (hard["PARITY"]["sign"], hard["PARITY"]["claims"][0]["address"]) == ("no", None)
-    assert not any(each["shaken"] for each in survey({MAP: live(MAP)})["lines"][-1]["cells"])
+    lines = {line["model"]: {cell["problem"]: cell for cell in line["cells"]} for line in survey(rows)["lines"]}
+    assert len(lines) == 14
+    assert all(len(cells) == 8 for cells in lines.values())
+    (no,) = lines["hard attention, ties to one side"]["PARITY"]["answers"]
+    assert (no["sign"], no["claim"]["id"], no["claim"]["address"]) == ("no", "B6", None)
+    (conditional,) = lines["softmax, O(log n) bits"]["word problem of S5"]["answers"]
+    assert (conditional["sign"], conditional["unless"]) == ("undecided", "TC⁰ = NC¹")
+    one, each = lines["softmax, real numbers, constant margin"]["PARITY"]["answers"]
+    assert [(part["scope"], part["verdict"]) for part in (one, each)] == [("one net", "no"), ("each length", "yes")]
+    assert lines["softmax, real numbers"]["halting"]["answers"][0]["verdict"] == "open"
+    broken = {row.name: row for row in (live(LOOPED, verdict="fails"), live(MAP))}
+    shaken = [[cell["shaken"] for cell in line["cells"]] for line in survey(broken)["lines"]]
+    assert any(map(any, shaken))
+    assert not any(any(cell["shaken"] for cell in line["cells"]) for line in survey({MAP: live(MAP)})["lines"])
 
 
 def test_a_cell_that_does_not_agree_with_its_theorem_is_marked() -> None:

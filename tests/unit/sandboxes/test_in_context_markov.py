@@ -63,5 +63,5 @@ def test_predictors_count_what_followed_the_last_symbols(order: int) -> None:
 def test_wrong_orders_are_refused() -> None:
     with pytest.raises(InputError, match="order must be a whole number of at least 0, not -1"):
         InContextMarkov(order=-1)
-    with pytest.raises(InputError, match="8192 lines: at most 4096 fit; length must be at least 14, not 9"):
+    with pytest.raises(InputError, match="8192 contexts: at most 4096 fit; length must be at least 14, not 9"):
         InContextMarkov(states=2, order=13, length=9)

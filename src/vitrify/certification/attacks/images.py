@@ -2,8 +2,8 @@ r"""Attacks: inputs near a given one that get another answer, looked for by proj
 
 Built nets are locally constant around an image: the true gradient is zero. In the backward pass every ReLU has the
 slope $\tfrac12(1 + z/(\tau + |z|))$ instead, which is never 0 and grows with $z$; the forward pass stays the network's
-own, so what is found is real. An attack that finds nothing proves nothing: that is what
-`vitrify.certification.attacks.robust` is for.
+own, so a change of answer that is found is real. An attack that finds none proves nothing; for proved radii see
+`vitrify.certification.attacks.robust`.
 """
 
 from __future__ import annotations
@@ -70,6 +70,7 @@ def lead_gradient(
     back: Floats = (arrays["unembed.W_U"][:, first] - arrays["unembed.W_U"][:, others]).T
     for index in reversed(range(len(net.dense))):
         back = (back * _slope(seen[f"dense.{index}.hook_pre"], softness)) @ arrays[f"dense.{index}.W_in"].T
+    # the last maps are summed over all positions, so each position gets the gradient of the sum
     back = np.broadcast_to(back[:, :, None, None], (len(planes), *net.maps[-1]))
     for index, layer in reversed(list(enumerate(net.convolutions))):
         back = back * _slope(seen[f"conv.{index}.hook_pre"], softness)

@@ -12,7 +12,7 @@ from flint import arb, fmpq
 from vitrify.certification.reals.matrices import NOTHING, Entry, RealMatrix, together
 from vitrify.net.transformer import Head
 
-HALF = arb(0.5)  # a weight of which a wide ball, or none, is known is between 0 and 1
+HALF = arb(0.5)  # a weight whose ball has this radius or more, or is not finite, gets the ball [0, 1] instead
 
 
 class OpenComparison(Exception):
@@ -34,7 +34,7 @@ def keys_of(head: Head, query: int, length: int) -> list[int]:
 
 
 def pattern(head: Head, q: RealMatrix, k: RealMatrix, bias: Sequence[float] | None, where: str) -> RealMatrix:
-    """The weights [query, key] of a head whose queries are multiplied by its inverse temperature already."""
+    """Return the weights [query, key] of a head; `q` has its inverse temperature, and only windows have a bias."""
     length = q.shape[0]
     entries = (q @ k.T).entries()
     found: list[Entry] = [(fmpq(0), NOTHING)] * (length * length)
@@ -89,7 +89,7 @@ def _sparsemax(row: list[Entry]) -> list[Entry]:
         else:
             weight = max(score - tau, fmpq(0))
             weights.append((weight, arb(0, arb(2 * slack).upper()) if slack else NOTHING))
-    if sum(1 for weight, ball in weights if weight != 0 or not ball.is_zero()) == 1:  # it takes it all
+    if sum(1 for weight, ball in weights if weight != 0 or not ball.is_zero()) == 1:  # one key has all the weight
         return [(fmpq(int(weight != 0)), NOTHING) for weight, _ in weights]
     return weights
 

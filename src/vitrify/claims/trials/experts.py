@@ -142,14 +142,14 @@ def _built(sandbox: KnowledgeSandbox) -> Routing:
 
 
 def _surveyed(family: Family, sandbox: KnowledgeSandbox, net: Architecture, arrays: Mapping[str, Array]) -> Array:
-    """Return the survey [member, query, …] of all members, one after the other."""
+    """Return the surveys [member, query, 2 expert + 1] of all members, one after the other; see `survey`."""
     queries = jax.tree.map(np.asarray, sandbox.every()[0])
     probe = survey(family, sandbox, queries)
     return np.asarray(jax.jit(lambda members: jax.lax.map(lambda one: probe(net, one, queries, {}), members))(arrays))
 
 
 def _routing(sandbox: KnowledgeSandbox, seen: Array, size: Size) -> Routing:
-    """Return the routing of the first tasks and experts, from a survey [seed, query, …]."""
+    """Return the routing of the first tasks and experts, from surveys [seed, query, 2 expert + 1]; see `survey`."""
     queries, drawn = sandbox.every()
     task = np.asarray(queries.latent["task"])
     experts = (seen.shape[-1] - 1) // 2
@@ -164,7 +164,7 @@ def _routing(sandbox: KnowledgeSandbox, seen: Array, size: Size) -> Routing:
 
 
 def chance(sandbox: KnowledgeSandbox, size: Size) -> float:
-    r"""Return the expected information of random experts about the task: $(K - 1)(E - 1) / 2N$ nats for $N$ queries."""
+    r"""Return the expected information of random experts: $(K - 1)(E - 1) / 2N$ nats, over $\ln K$ nats of the task."""
     tasks, experts = size
     queries = tasks * sandbox.templates * sandbox.keys
     return float((tasks - 1) * (experts - 1) / (2 * queries) / np.log(tasks))

@@ -57,7 +57,7 @@ class Budget(Parameterized):
         rates = ", ".join(f"{rate:g}" for rate in self.rates)
         bound = f", at most {self.seconds:g} s" if self.seconds is not None else ""
         best = f"learning rate {rates}" if len(self.rates) == 1 else f"the best of the learning rates {rates}"
-        return f"{self.steps:,} steps of {self.batch} rows, {best}, seeds {', '.join(map(str, self.seeds))}{bound}"
+        return f"{self.steps:,} steps of {self.batch} sequences, {best}, seeds {', '.join(map(str, self.seeds))}{bound}"
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class TaskScore:
     known: KnownScores
     rows: int
     needed: float  # the accuracy from which on the task counts as learnt
-    open: bool = False  # the rows of training were not learnt, and without that nothing is said
+    open: bool = False  # training sequences were not learnt, and without that theorems say nothing
 
     @property
     def solved(self) -> bool:
@@ -113,9 +113,9 @@ class Diagnosis:
     def domain(self) -> str:
         """Return the settings of the measurement."""
         if self.learns:
-            return f"trained: {self.budget.words}; asked about {self.budget.rows} rows of each test"
+            return f"trained: {self.budget.words}; tested on {self.budget.rows} sequences each"
         seeds = ", ".join(map(str, self.budget.seeds))
-        return f"asked as it is, not trained, about {self.budget.rows} rows of each test; seeds {seeds}"
+        return f"not trained; tested on {self.budget.rows} sequences each; seeds {seeds}"
 
     def solved(self) -> dict[str, bool]:
         """Of each task, whether it is solved where theorems speak about it."""

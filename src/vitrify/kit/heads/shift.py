@@ -35,12 +35,12 @@ def shift(
     r"""Return the value `offset` positions back; before the first token, the value at BOS.
 
     `only` copies some coordinates of the value, which together have the given kind. `sink` is the flag of the key that
-    is read where there is no such position, by default that of BOS. `leak` is the head's allowed error, for values that
-    are numbers instead of codes, for which no reader sets one.
+    is read where there is no such position, by default that of BOS. `leak` is the head's allowed error, for a value of
+    real numbers; without it, the value is a code, and the operations that read it say how much error they allow.
 
     Queries and keys come from the position code; one more feature, a constant in the query times the BOS flag in the
-    key, is the sink. The head's gap is the code's. With offset 0 the head sees nothing but its own position (a window
-    of one) and needs no code.
+    key, is the sink. The gap of the head is that of the position code. With offset 0 the head sees nothing but its own
+    position (a window of one) and needs no code.
     """
     from scipy.sparse import csc_array
 

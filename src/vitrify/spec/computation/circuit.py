@@ -113,7 +113,7 @@ class Circuit(Thinking):
         return tuple(self.BITS[value] for value in values[:most].astype(int).tolist())
 
     def prompts(self) -> Iterator[tuple[str, ...]]:
-        """Return all bit strings, up to one bit per input."""
+        """Yield every string of bits that is no longer than the list of inputs, short ones first."""
         return (bits for length in range(len(self.inputs) + 1) for bits in product(self.BITS, repeat=length))
 
     def draw_prompt(self, rng: np.random.Generator) -> tuple[str, ...]:

@@ -2,7 +2,7 @@ r"""Hierarchies: grammars in which every level rewrites into the next, so that a
 
 All nonterminals of one height have right sides of one length, made of symbols of the height just below, and no two
 rules of one height have the same right side. The Random Hierarchy Model is the best known family. The start symbol may
-have rules of one symbol each: these symbols are then the *classes* of sentences; otherwise it is the only class itself.
+have rules of one nonterminal each, then the *classes* of sentences; otherwise the start symbol is the only class.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Hierarchy:
 
     @classmethod
     def of(cls, grammar: Grammar) -> Hierarchy:
-        """Return the hierarchy of a grammar; a grammar of another form is refused with a rule that shows it."""
+        """Return the hierarchy of a grammar; for one of another form, raise an error that shows a rule at fault."""
         grammar = grammar.reachable()
         top = grammar.rules_of(grammar.start)
         roots = all(len(rule.rhs) == 1 and not rule.rhs[0].terminal for rule in top)
@@ -83,7 +83,7 @@ class Hierarchy:
         return row[0] if len(row) == 1 and row[0] in self.classes else None
 
     def examples(self, rng: np.random.Generator) -> Iterator[tuple[str, ...]]:
-        """Sentences in which every rule meets every rule of each of its children, all else at random."""
+        """Yield a sentence for each rule, symbol on its right side and rule of that symbol; all else is random."""
         for level, rules in enumerate(self.levels):
             for rule in rules:
                 for place, child in enumerate(rule.rhs):

@@ -6,8 +6,8 @@ r"""Bounded Dyck languages: well-nested brackets of several kinds, up to a depth
     length: 20
 
 `brackets` lists pairs, each opening bracket with its closing one. The language holds every word in which brackets
-close in the right order and at most `depth` are open at once; its words may be of any length. `length` is the number of
-brackets of the test cases, and of the longest word that a network reads by default.
+close in the right order and at most `depth` are open at once; its words may be of any length. By default a network
+reads up to `length` brackets; random test words are about as long.
 """
 
 from __future__ import annotations
