@@ -159,9 +159,13 @@ def _need_of_head(head: Attend, space: Space, allowed: float) -> float:
         spare = None if head.gap is None else head.gap / 8
     if spare is None:
         return need
-    moved = float(head.query.gain(space) * head.key.bound.sum() + head.key.gain(space) * head.query.bound.sum())
+    moved_by_key = float(head.key.gain(space) * head.query.bound.sum())
+    moved = float(head.query.gain(space) * head.key.bound.sum()) + moved_by_key
     scored = len({*head.query.spaces, *head.key.spaces}) if head.noise is not None else 1
-    return min(need, spare / (moved * scored)) if moved else need
+    need = min(need, spare / (moved * scored)) if moved else need
+    if moved_by_key and head.key_noise is not None:
+        need = min(need, head.key_noise / (moved_by_key * len(head.key.spaces)))
+    return need
 
 
 def _sharpness(

@@ -25,7 +25,8 @@ class Attend:
     - `bound`: an upper bound on $\sum_c |q_c k_c|$. `error`: the rounding error of an average (in float64).
     - `shares`: several right keys may have to share the weight equally.
     - `beta`: an inverse temperature of the head's own choice, with the error `shortfall` that it makes there. This
-      holds if errors of queries and keys move no score by more than `noise` (None: no condition).
+      holds if errors of queries and keys move no score by more than `noise`, and those of keys alone by no more than
+      `key_noise` (None: no condition).
     - `leak`: the error allowed to a soft head if no reader limits it.
     - `out`: the output matrix [value, space], by default the identity.
     - `attends_to`: a name for the right keys, if there is one (see `HeadLabel`).
@@ -48,6 +49,7 @@ class Attend:
     beta: float | None = None
     shortfall: float = 0.0
     noise: float | None = None
+    key_noise: float | None = None
     leak: float = 1e-9
     out: Matrix | None = None
     attends_to: AttendsTo | None = None

@@ -132,7 +132,7 @@ FIGURES: list[tuple[str, str, str, Any]] = [
     ("comparison", "n=200 H=1 m=5 p=20", "bits of partial sums", 168),
     ("comparison", "n=200 S=4 H=1 m=5 p=20", "bits needed, also of a recurrent state", 400.0),
     ("chain-of-thought", "n=4096 H=1 d=8 p=8", "√(n/(Hdp))", 8.0),
-    ("hops", "k=9", "layers that suffice", 6),
+    ("hops", "k=9", "layers that suffice", 5),
     ("multi-layer-composition", "L=1 H=1 d=1 p=8", "log₂ of the least n", 48.0),
     ("multi-layer-composition", "L=2 H=2 d=2 p=1", "log₂ of the least n", 512.0),
     ("subquadratic-attention", "n=1024 d=64", "pairs", 523776),

@@ -25,7 +25,7 @@ from vitrify.certification.margins.values import Undecided
 from vitrify.constructions.catalogue import build
 from vitrify.net.inference import batch_logits, with_pads
 from vitrify.net.sparse import dense
-from vitrify.net.transformer import Transformer
+from vitrify.net.transformer import Mask, Transformer
 from vitrify.net.weights import Weights, has_architecture
 from vitrify.spec.computation.circuit import adder, random_circuit
 from vitrify.spec.computation.turing import increment, random_machine
@@ -170,7 +170,7 @@ def test_a_model_that_does_not_sum_to_one_is_proved_as_it_stands() -> None:
 
 
 def test_hops_of_all_numbers() -> None:
-    for count in (*range(1, 9), 13):
+    for count in (*range(1, 10), 13, 64):
         spec = make("k-hop", hops=count, symbols=3, length=9)
         assert verdict(hops, build(spec, "k-hop"), spec) == "proved"
 
@@ -268,6 +268,7 @@ def test_words_that_a_spec_does_not_list_are_not_taken_for_all() -> None:
 
 TASKS: dict[str, tuple[Lemma, str, Any]] = {
     "contexts": (contexts, "heads", random_ngram(2, 3, seed=1)),
+    "induction": (hops, "k-hop", make("k-hop", hops=1, symbols=3, length=6)),
     "hops": (hops, "k-hop", make("k-hop", hops=2, symbols=3, length=6)),
     "frequencies": (frequencies, "estimate-heads", make("estimate", order=2, symbols=2, length=7)),
     "a match": (a_match, "match2", make("match2", modulus=5, length=4)),
@@ -332,6 +333,24 @@ def at(*parts: Any) -> Callable[[Weights[Any]], Any]:
     return lambda weights: tuple(dims(weights, part)[-1] if isinstance(part, str) else part for part in parts)
 
 
+def with_mask(block: int, mask: Mask) -> Change:
+    """Return the change of the mask of the one head of a block."""
+
+    def change(weights: Weights[Any]) -> Weights[Any]:
+        net, old = weights.architecture, weights.architecture.blocks[block]
+        blocks = list(net.blocks)
+        blocks[block] = replace(old, heads=(replace(old.heads[0], mask=mask),))
+        return replace(weights, architecture=replace(net, blocks=tuple(blocks)))
+
+    return change
+
+
+def with_a_low_sink(weights: Weights[Any]) -> Weights[Any]:
+    """Return an induction head with BOS between mismatches and the first position, which has no symbol before it."""
+    query = 4 * np.asarray(weights.arrays["blocks.1.attn.W_Q"])
+    return changed(weights.with_array("blocks.1.attn.W_Q", query), "blocks.1.attn.b_Q", (0, 3), 0.0)
+
+
 BROKEN: list[tuple[str, str, Change]] = [
     ("contexts", "fixed distance", add("pos_embed.W_pos", at(7, "position"), 50.0)),
     ("contexts", "selects by symbols", add("blocks.0.attn.W_Q", at(1, "token", 0), 1.0)),
@@ -342,16 +361,30 @@ BROKEN: list[tuple[str, str, Change]] = [
     ("contexts", "refuted", add("blocks.0.mlp.W_out", at(3, "logits"), 1e-3)),
     ("contexts", "refuted", add("unembed.b_U", at(0), 1e-3)),
     ("hops", "something else", add("unembed.W_U", at("index", 1), 1e-3)),
-    ("hops", "something else", add("unembed.W_U", at("symbol", 1), 1e-3)),
+    ("hops", "something else", add("unembed.W_U", at("number", 1), 1e-3)),
     ("hops", "best logit", add("unembed.b_U", at(1), 3.0)),
-    ("hops", "later match", add("blocks.1.attn.b_Q", at(0, 2), -4.0)),
-    ("hops", "a match is not better", add("blocks.1.attn.b_Q", at(0, 3), 50.0)),
-    ("hops", "than BOS", add("blocks.1.attn.b_Q", at(0, 3), -50.0)),
+    ("hops", "later match", add("blocks.0.attn.b_Q", at(0, 2), -4.0)),
+    ("hops", "later match", add("pos_embed.W_pos", at(1, "index"), 1.5)),
+    ("hops", "a match is not better", add("blocks.0.attn.b_Q", at(0, 3), 50.0)),
+    ("hops", "than BOS", add("blocks.0.attn.b_Q", at(0, 3), -50.0)),
+    ("hops", "symbol that it matches", add("blocks.0.attn.W_V", at(0, "number", 0), 1.0)),
+    ("hops", "neither by a position", with_mask(0, "causal")),
+    ("hops", "neither by a position", with_mask(1, "strict")),
     ("hops", "neither by a position", add("blocks.2.attn.W_Q", at(0, "number", 0), 1.0)),
-    ("hops", "share the weight", add("blocks.0.attn.b_Q", at(0, 0), 1.0)),
-    ("hops", "more than erase", add("blocks.1.mlp.W_in", at("number", 0), 1.0)),
-    ("hops", "position that is pointed to", add("pos_embed.W_pos", at(0, "index"), 3.0)),
-    ("hops", "BOS does not hold", add("blocks.1.mlp.b_in", at(0), -3.0)),
+    ("hops", "share the weight", add("blocks.1.attn.b_Q", at(0, 0), 1.0)),
+    ("hops", "more than erase", add("blocks.0.mlp.W_in", at("number", 0), 1.0)),
+    ("hops", "position that is pointed to", add("blocks.1.attn.b_Q", at(0, 0), 2.0)),
+    ("hops", "position that is pointed to", add("blocks.0.attn.W_V", at(0, "index", 0), 1.0)),
+    ("hops", "BOS does not hold", add("blocks.0.attn.b_V", at(0, 0), 1.0)),
+    ("hops", "BOS does not hold", add("blocks.0.mlp.b_in", at(0), -3.0)),
+    ("induction", "first position is better", with_a_low_sink),
+    ("induction", "something else", add("unembed.W_U", at("symbol", 1), 1e-3)),
+    ("induction", "later match", add("blocks.1.attn.b_Q", at(0, 2), -4.0)),
+    ("induction", "a match is not better", add("blocks.1.attn.b_Q", at(0, 3), 50.0)),
+    ("induction", "than BOS", add("blocks.1.attn.b_Q", at(0, 3), -50.0)),
+    ("induction", "what is before", add("blocks.1.attn.W_V", at(0, "symbol before", 0), 1.0)),
+    ("induction", "neither by a position", with_mask(1, "strict")),
+    ("induction", "share the weight", add("blocks.0.attn.b_Q", at(0, 0), 1.0)),
     ("frequencies", "depend on a symbol directly", add("unembed.W_U", at("symbol", 0), 1e-3)),
     ("frequencies", "BOS is not between", add("blocks.1.attn.b_Q", at(0, -1), 3.0)),
     ("frequencies", "BOS is not between", add("blocks.1.attn.b_Q", at(0, -1), -3.0)),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import islice
-from math import ceil, log2
+from math import floor, log2
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from built import ATTENTIONS, answers
 from cases import each, each_then_slow, in_turn
 from retrieval import TASKS, right
 from vitrify.certification.mutation_test import mutation_test
+from vitrify.claims.k_hops_take_log_k_layers_of_constant_size import counting_itself
 from vitrify.constructions.catalogue import Size, build, chosen
 from vitrify.errors import BuildRefused
 from vitrify.net.inference import encode, logits, trace
@@ -110,27 +111,45 @@ def test_all_functions_of_four_values() -> None:
 
 
 @each("hops", range(1, 65))
-def test_layers_of_hops(hops: int) -> None:
-    task = KHop(hops, 64, 256)
+@pytest.mark.parametrize("symbols", [2, 5, 64])
+def test_layers_of_hops(hops: int, symbols: int) -> None:
+    task = KHop(hops, symbols, 256)
     size = build(task).sizes
-    assert size.attention_layers == size.layers == ceil(log2(hops)) + 2
+    assert size.attention_layers == size.layers == floor(log2(hops)) + 2
     assert set(size.heads_per_layer) == {1}
-    assert size.d_model == (10 if hops > 1 else 8)
+    assert size.d_model == (7 if hops > 1 else 8)
+    assert size.units == floor(log2(hops)) + f"{hops:b}".count("1")
     assert {name: getattr(size, name) for name in promised(task)} == promised(task)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("hops", range(1, 65))
-def test_hops_at_length_256(hops: int) -> None:
-    task = KHop(hops, 64, 256)
+@pytest.mark.parametrize("symbols", [2, 5, 64])
+def test_hops_at_length_256(hops: int, symbols: int) -> None:
+    task = KHop(hops, symbols, 256)
     assert wrong(build(task), task, drawn(task, 50)) == 0
+
+
+@pytest.mark.parametrize("hops", [2, 6, 11, 13])
+def test_digits_in_reverse_order_are_another_number_of_hops(hops: int) -> None:
+    reverse = KHop(int(f"{hops:b}"[::-1], 2), 3, 60)
+    assert wrong(build(reverse), KHop(hops, 3, 60), drawn(reverse, 5)) > 0
+
+
+@pytest.mark.parametrize("hops", [2, 3, 8])
+def test_a_position_is_no_earlier_occurrence_of_its_symbol(hops: int) -> None:
+    task = KHop(hops, 3, 12)
+    assert wrong(counting_itself(build(task)), task, [tuple("abcab")]) > 0
 
 
 def test_places_and_symbols_are_in_named_spaces() -> None:
     seen = trace(build(KHop(3, 3, 12), attention="hard"), "abcabcab")
-    assert [row[1] for row in seen.read("after 1 hop")] == [0, 0, 0, 0, 2, 3, 1, 2, 3]
-    assert [row[0] for row in seen.read("after 1 hop")] == [0, 0, 0, 0, 2, 3, 4, 5, 6]
-    assert seen.read("symbol before")[1:] == [None, *"abcabca"]
+    assert seen.read("after 1 hop") == [0, 0, 0, 0, 2, 3, 4, 5, 6]
+    assert seen.read("after 2 hops") == [*[[0, 0]] * 4, [0, 2], [0, 3], [2, 1], [3, 2], [4, 3]]
+    assert seen.read("symbol after 3 hops") == [*[0] * 8, 2]
+    induction = trace(build(KHop(1, 3, 12), attention="hard"), "abcabcab")
+    assert induction.read("symbol before")[1:] == [None, *"abcabca"]
+    assert induction.read("after 1 hop") == [0, 0, 0, 0, 2, 3, 1, 2, 3]
     composed = trace(build(Composition(2)), ["f0=1", "g1=0", "f1=1", "g0=1", "x=1"])
     assert (composed.read("g(x)")[-1], composed.read("f(g(x))")[-1]) == ("0", "1")
 

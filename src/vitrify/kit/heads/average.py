@@ -11,6 +11,8 @@ from vitrify.errors import BuildRefused
 from vitrify.kit.affine import UNIT_ROUNDOFF
 from vitrify.kit.network import Affine, Attend, Builder, Integers, Reals, Space
 
+NO_WEIGHT = -1000.0  # the score of a key that a softmax ignores: e^-1000 is 0 in every format
+
 
 def mean(
     net: Builder,
@@ -127,36 +129,42 @@ def count(
     )
 
 
-def window(net: Builder, value: Space, weights: Sequence[float], *, name: str) -> Space:
-    r"""Return $\sum_i w_i v_{t-i}$ over the last positions, with fixed positive weights.
+def window(
+    net: Builder, value: Space | Affine, weights: Sequence[float], *, name: str, kind: Reals | None = None
+) -> Space:
+    r"""Return $\sum_i w_i v_{t-i}$ over the last positions, with fixed weights $w_i \ge 0$; a map's values have a kind.
 
-    The scores are the relative biases $r_i$ alone. Softmax normalizes $e^{r_i}$, so $r_i = \ln w_i$. Sparsemax leaves a
-    point of the simplex unchanged, so $r_i = w_i / \sum w$. Hard attention shares equally among ties, so weights must
-    be equal, with $r_i = 0$. The value is multiplied by $\sum w$. There must be as many BOS pads as weights, so that
-    every window is full.
+    The scores are the relative biases $r_i$ alone. Softmax normalizes $e^{r_i}$, so $r_i = \ln w_i$, and -1000 for
+    $w_i = 0$: that is 0 in every format. Sparsemax leaves a point of the simplex unchanged, so $r_i = w_i / \sum w$.
+    Hard attention shares equally among ties, so positive weights must be equal, with $r_i = 0$, and -1 for $w_i = 0$.
+    The value is multiplied by $\sum w$. There must be as many BOS pads as weights, so that every window is full.
     """
     w = np.asarray(weights, dtype=float)
     if net.pads < len(w):
         raise BuildRefused(f"a window of {len(w)} needs {len(w)} BOS pads, the network has {net.pads}")
     if net.attention == "softmax":
-        bias = np.log(w)
+        bias = np.log(w, out=np.full(len(w), NO_WEIGHT), where=w > 0)
     elif net.attention == "sparsemax":
         bias = w / w.sum()
-    elif np.ptp(w) == 0:
-        bias = np.zeros(len(w))
+    elif np.ptp(w[w > 0]) == 0:
+        bias = np.where(w > 0, 0.0, -1.0)
     else:
         raise BuildRefused(
             "hard attention shares its weight equally: a window with unequal weights needs soft or sparse"
         )
-    total = w.sum()
-    extreme = total * max(abs(value.kind.low), abs(value.kind.high))
-    writes = Space(name, Reals(tuple(value.kind.names), min(value.kind.low, 0.0) * total, extreme))
+    if isinstance(value, Space):
+        kind = kind or Reals(tuple(value.kind.names), min(value.kind.low, 0.0), value.kind.high)
+        value = Affine.copy(value)
+    if kind is None:
+        raise TypeError("the window of a map needs a kind")
+    total = float(w.sum())
+    extreme = total * max(abs(kind.low), abs(kind.high))
     return net.attend(
         f"window of {len(w)}: {name}",
         query=Affine.of({}, [0.0]),
         key=Affine.of({}, [0.0]),
-        value=Affine.copy(value, total),
-        writes=writes,
+        value=value * total,
+        writes=Space(name, Reals(kind.labels, total * kind.low, extreme)),
         window=len(w),
         bias=bias,
         error=8 * UNIT_ROUNDOFF * len(w) * extreme,

@@ -6,6 +6,7 @@ The key must be void (all zeros) at BOS: BOS is the sink, read when nothing matc
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -54,51 +55,67 @@ def lookup(
 
 
 def cosine_match(
-    net: Builder, query: Affine, key: Affine, value: Affine, writes: Space, *, gap: float, noise: float, leak: float
+    net: Builder, query: Affine, key: Affine, value: Affine, writes: Space, *, sink: Affine, sharp: CosineSharpness
 ) -> Space:
     r"""Return the mean of `value` over the positions whose key equals the query, both unit vectors; else that at BOS.
 
-    The score is the cosine: 1 at a match, at most $1 - \text{gap}$ elsewhere. At BOS, $1 - \text{gap}/2$ is added, and
-    its key must be orthogonal to every query that has a match. Queries and keys need not be exact: if no score is off
-    by more than `noise` $= \nu$, then for $n$ keys, $g = \text{gap}/2 - 2\nu$ and values up to $V$,
-
-    - softmax at $\beta = \ln(2Vn/\text{leak})/g$ is off by at most leak plus $2V(e^{2\beta\nu} - 1)$, as matches share
-      the weight unequally;
-    - sparsemax at $\beta = 1/g$ by at most $2V n\,\beta\nu$.
+    The score is the cosine: 1 at a match, at most $1 - \text{gap}$ elsewhere. At BOS, where `sink` is 1 instead of 0,
+    the key must be orthogonal to every query that has a match, and $1 - \text{gap}/2$ is added. Queries and keys need
+    not be exact: see `cosine_sharpness`.
     """
-    beta, error = cosine_sharpness(net, gap, noise, leak, float(value.bound.max()))
     hard = net.attention == "hard"
     return net.attend(
         f"alike: {writes.name}",
-        query=query.beside(Affine.constant(1 - gap / 2)),
-        key=key.beside(Affine.of({net.bos: [[1.0]]})),
+        query=query.beside(Affine.constant(1 - sharp.gap / 2)),
+        key=key.beside(sink),
         value=value,
         writes=writes,
-        gap=gap / 2 if hard else None,
+        gap=sharp.gap / 2 if hard else None,
         bound=2.0,
-        beta=None if hard else beta,
-        shortfall=error,
-        noise=None if hard else noise,
+        beta=None if hard else sharp.beta,
+        shortfall=sharp.error,
+        noise=None if hard else sharp.noise,
+        key_noise=None if hard else sharp.key_noise,
         error=rounding_of_mean(net, writes),
         shares=True,
     )
 
 
-def cosine_sharpness(net: Builder, gap: float, noise: float, leak: float, largest: float) -> tuple[float, float]:
-    """Return the inverse temperature of `cosine_match` and its error there, for values up to `largest`."""
-    keys, half_gap = net.max_length + net.pads, gap / 2 - 2 * noise
+class CosineSharpness(NamedTuple):
+    """The inverse temperature of `cosine_match`, its error there, and the gap and noise for which this holds."""
+
+    beta: float
+    error: float
+    gap: float
+    noise: float
+    key_noise: float
+
+
+def cosine_sharpness(
+    net: Builder, gap: float, largest: float, *, noise: float, key_noise: float, leak: float
+) -> CosineSharpness:
+    r"""Return how sharp `cosine_match` is for values up to `largest` $= V$.
+
+    If no score is off by more than `noise` $= \nu$, and by more than `key_noise` $= \kappa$ for errors of keys alone,
+    then for $n$ keys and $g = \text{gap}/2 - 2\nu$,
+
+    - softmax at $\beta = \ln(2Vn/\text{leak})/g$ is off by at most leak plus $2V(e^{2\beta\kappa} - 1)$, as matches
+      share the weight unequally; an error of the query moves all of them alike;
+    - sparsemax at $\beta = 1/g$ by at most $2V n\,\beta\kappa$.
+    """
+    keys, half_gap, beta, error = net.max_length + net.pads, gap / 2 - 2 * noise, 1.0, 0.0
     if half_gap <= gap / 8:
         raise BuildRefused(
             f"unit vectors that differ by {gap:.3g} in their cosine can't be told apart under errors of {noise:.3g}: "
             "use a shorter context or another construction"
         )
-    if net.attention == "hard":
-        return 1.0, 0.0
     if net.attention == "sparsemax":
         beta = float(math.ceil(1 / half_gap))
-        return beta, 2 * largest * keys * beta * noise
-    beta = float(math.ceil(math.log(2 * largest * keys / leak) / half_gap))
-    return beta, leak + 2 * largest * math.expm1(2 * beta * noise)
+        error = 2 * largest * keys * beta * key_noise
+    elif net.attention == "softmax":
+        beta = float(math.ceil(math.log(2 * largest * keys / leak) / half_gap))
+        error = leak + 2 * largest * math.expm1(2 * beta * key_noise)
+    return CosineSharpness(beta, error, gap, noise, key_noise)
 
 
 def recent_match(

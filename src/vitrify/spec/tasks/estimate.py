@@ -18,6 +18,8 @@ import numpy as np
 from vitrify.parameters import Within
 from vitrify.spec.tasks.catalogue import Answer, Task, Word, few_symbols, letters
 
+REPEATING = 0.9  # share of the symbols of a word that repeat its beginning
+
 
 @dataclass(frozen=True)
 class Estimate(Task):
@@ -33,7 +35,7 @@ class Estimate(Task):
     SAMPLES: ClassVar = {"estimate": {"order": 2, "symbols": 3, "length": 24}}
     numeric: ClassVar[bool] = True
 
-    order: Annotated[int, Within(1, 8)]
+    order: Annotated[int, Within(1, 10)]
     symbols: Annotated[int, Within(1)]
     length: Annotated[int, Within(1)]
 
@@ -56,8 +58,12 @@ class Estimate(Task):
         return estimates
 
     def draw(self, rng: np.random.Generator, length: int) -> tuple[str, ...]:
-        """Return a random word over some of the symbols, sometimes few: with many, no context recurs."""
-        return few_symbols(rng, self.alphabet, length)
+        """Return a random word over some of the symbols, or one that mostly repeats its beginning: contexts recur."""
+        word = few_symbols(rng, self.alphabet, length)
+        if rng.random() < 1 / 2:
+            return word
+        period, repeats = int(rng.integers(1, self.order + 3)), rng.random(length) < REPEATING
+        return tuple(word[i % period] if repeats[i] else word[i] for i in range(length))
 
 
 TASK = Estimate
