@@ -27,7 +27,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from vitrify.bounds.survey.about_models import AS_CIRCUIT, NO_Y, TWO_LAYERS
+from vitrify.bounds.survey.about_models import AS_CIRCUIT, STAR_FREE, TWO_LAYERS
 from vitrify.bounds.survey.about_problems import PROBLEMS
 from vitrify.bounds.survey.closure import MapCell, SurveyFacts, contradictions, derived, sentence
 from vitrify.bounds.survey.exhibits import EXHIBITS, LENGTHS, Exhibit
@@ -45,7 +45,7 @@ from vitrify.constructions.catalogue import constructions
 MOVED = {
     "hard attention in AC⁰": (AS_CIRCUIT, Inside, {"ties": "averaged"}),
     "parity by a sign": (TWO_LAYERS, Built, {"decision": "margin"}),
-    "logic without positions": (NO_Y, Built, {"positions": "residues"}),
+    "logic without positions": (STAR_FREE, Built, {"positions": "residues"}),
 }
 MAX_LENGTH, WORK = 4, 1e6  # of words that all are run; multiplications for longer ones
 

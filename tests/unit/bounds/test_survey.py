@@ -15,7 +15,7 @@ import pytest
 from cases import each
 from oracles.naive_closure import closure
 from vitrify.bounds.survey import exhibits
-from vitrify.bounds.survey.about_models import AS_CIRCUIT, NO_Y, SENSITIVE, TWO_LAYERS
+from vitrify.bounds.survey.about_models import AS_CIRCUIT, SENSITIVE, STAR_FREE, TWO_LAYERS
 from vitrify.bounds.survey.about_problems import PROBLEMS
 from vitrify.bounds.survey.closure import MapCell, SurveyFacts, contradictions, derived, published_map, sentence
 from vitrify.bounds.survey.export import markdown, to_json
@@ -166,10 +166,10 @@ def test_the_variant_of_nets_is_read_off(exhibit: exhibits.Exhibit) -> None:
     assert scope == exhibit.fact.scope
 
 
-def test_a_yesterday_is_built_with_positions_for_each_length() -> None:
-    """So the claim R12 executes no more than the fragment without Y of what needs no positions."""
-    (fact,) = (fact for fact in FACTS.built if fact.by == NO_Y)
-    nets = [build(Formula.from_text(f"alphabet: a b\nlength: {n}\nY a"), attention="hard") for n in (6, 12)]
+def test_a_yesterday_under_softmax_is_built_with_positions_for_each_length() -> None:
+    """Under hard attention it needs none: see the exhibit with a `Y`."""
+    (fact,) = (fact for fact in FACTS.built if fact.by == STAR_FREE)
+    nets = [build(Formula.from_text(f"alphabet: a b\nlength: {n}\nY a")) for n in (6, 12)]
     model, scope = measured(nets, fact.model)
     assert scope == "each length"
     assert not model.within(fact.model)

@@ -34,7 +34,8 @@ class Exhibit:
     def net(self, length: int) -> tuple[Any, Weights[Transformer]]:
         """Return the spec and the net for words up to a length."""
         spec = self.spec(length)
-        choices: dict[str, Any] = {} if self.construction == "parity" else {"attention": self.attention}
+        fixed = self.construction in ("parity", "star-free")
+        choices: dict[str, Any] = {} if fixed else {"attention": self.attention}
         choices |= {"mode": self.mode} if self.mode else {}
         choices |= {"max_length": length} if isinstance(spec, Automaton) else {}
         return spec, build(spec, self.construction, **choices)
@@ -62,9 +63,13 @@ def _always(automaton: Automaton) -> Callable[[int], Automaton]:
     return lambda _: automaton
 
 
+SECOND = Automaton.explore(
+    "", "ab", lambda word, letter: word if len(word) > 1 else word + letter, accepts=lambda word: word[1:] == "a"
+)
 NESTED = _program("#(#a > #b) > #b")
 EXHIBITS = (
-    Exhibit("since", _fact(facts.NO_Y), "temporal", _formula("!c S (a S b)"), "hard"),
+    Exhibit("since and yesterday", _fact(facts.STAR_FREE), "temporal", _formula("!c S (Y a S b)"), "hard"),
+    Exhibit("second letter is a", _fact(facts.STAR_FREE), "star-free", _always(SECOND)),
     Exhibit("even positions", _fact(facts.WITH_MOD), "temporal", _formula("H (MOD(0, 2) -> a)"), "hard"),
     Exhibit("yesterday, soft", _fact(facts.SOFT_PAST), "temporal", _formula("H (b -> Y (!a S b))")),
     Exhibit("majority", _fact(facts.MACHINES, "", "MAJORITY"), "counting", lambda n: majority("a", "ab", n)),
