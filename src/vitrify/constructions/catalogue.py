@@ -286,7 +286,8 @@ def build(
     """Return the weights of a spec, by the named construction or the default one of its type.
 
     Options are the keyword parameters of the construction: `build(spec, "log-depth", max_length=8, attention="hard")`.
-    The name of a network says up to which length T it was built, unless it is the same at every length.
+    The name of a network says up to which length T it was built, unless it is the same at every length, or computes
+    its positions.
     """
     from vitrify.kit.assembly import assemble
     from vitrify.net.weights import Weights, has_bounded_length
@@ -297,7 +298,7 @@ def build(
     net: Any = weights.architecture
     if net.reads != "tokens" or net.max_length < 2:
         return weights
-    if "every length" in entry.certified and not has_bounded_length(weights):
+    if net.longest > net.max_length or ("every length" in entry.certified and not has_bounded_length(weights)):
         return weights
     return replace(weights, architecture=replace(net, name=f"{net.name}, up to T = {net.max_length}"))
 

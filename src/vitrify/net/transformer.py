@@ -15,6 +15,7 @@ from vitrify.errors import FolderError
 from vitrify.net.architecture import Edit, Options, Output, Reads, Size, layer_shapes
 from vitrify.net.cells import Cell
 from vitrify.net.experts import Expert, Gate, expert_shapes
+from vitrify.net.positions import PositionFormula, exact_to
 from vitrify.parameters import NonNegative, Within
 
 if TYPE_CHECKING:
@@ -131,6 +132,8 @@ class Transformer:
     - `reads`: a net that reads a vector has no tokens: `inputs` name the numbers, which are the same at each of its
       `max_length` positions, and the output is that of the last. One that reads rows has a vector at each position.
     - The blocks run `loops` times over, with the same weights.
+    - `formulas`: some dimensions are computed from the position (`positions.py`), and there is no table of positions.
+      Such a net is tested up to `max_length`, and reads sequences up to `exact_length`, if that is longer.
     """
 
     tag: ClassVar[str] = "transformer"
@@ -148,7 +151,11 @@ class Transformer:
     reads: Reads = "tokens"
     min_length: Size = 0
     loops: Annotated[int, Within(1, MAX_LOOPS)] = 1
+    formulas: tuple[PositionFormula, ...] = added(())
+    exact_length: Annotated[int, Within(0, 1 << 40)] = added(0)
     name: str = field(default="transformer", compare=False)
+
+    __repr__ = drawn
 
     def __post_init__(self) -> None:
         if self.loops < 1 or (self.loops > 1 and self.residual == "concatenate"):
@@ -162,6 +169,21 @@ class Transformer:
             for expert in block.experts:
                 _refuse_dims(expert.reads, self.widths[2 * index + 1], "what an expert reads")
                 _refuse_dims(expert.writes, out, "what an expert writes")
+        self._refuse_formulas()
+
+    def _refuse_formulas(self) -> None:
+        """Refuse formulas of positions that do not fit, or are not exact at the longest sequence."""
+        if not self.formulas:
+            if self.exact_length:
+                raise FolderError("net.exact_length is for nets whose positions are given by formulas")
+            return
+        if self.reads != "tokens":
+            raise FolderError(f"net.formulas are for nets that read tokens, not {self.reads}")
+        _refuse_dims([formula.dim for formula in self.formulas], self.d_model, "dimensions of formulas")
+        if self.longest > exact_to(self.formulas):
+            raise FolderError(
+                f"positions by formula are exact up to {exact_to(self.formulas)} in float64, not {self.longest}"
+            )
 
     @cached_property
     def input_ids(self) -> dict[str, int]:
@@ -177,6 +199,11 @@ class Transformer:
     def positions(self) -> int:
         """Rows of the position table: the longest sequence with its pads."""
         return self.max_length + self.pads
+
+    @property
+    def longest(self) -> int:
+        """The number of tokens of the longest sequence that it reads."""
+        return max(self.max_length, self.exact_length)
 
     @cached_property
     def widths(self) -> tuple[int, ...]:
@@ -272,10 +299,9 @@ class Transformer:
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Name and shape of every array; the names are those that interpretability tools use."""
-        shapes: dict[str, tuple[int, ...]] = {
-            "embed.W_E": (len(self.inputs), self.d_model),
-            "pos_embed.W_pos": (self.positions, self.d_model),
-        }
+        shapes: dict[str, tuple[int, ...]] = {"embed.W_E": (len(self.inputs), self.d_model)}
+        if not self.formulas:
+            shapes["pos_embed.W_pos"] = (self.positions, self.d_model)
         for index, block in enumerate(self.blocks):
             at_attention, at_mlp, _ = self.widths[2 * index : 2 * index + 3]
             out = block.d_out if self.residual == "concatenate" else self.d_model
