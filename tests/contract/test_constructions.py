@@ -96,7 +96,7 @@ def test_what_is_read_without_importing_is_what_is_imported(entry: Construction)
 @pytest.mark.long
 @pytest.mark.parametrize(("name", "attention"), SOFT_AND_ANOTHER)
 def test_it_builds_right_or_refuses(name: str, attention: Attention) -> None:
-    """Every sample that it builds is certified; under softmax or its own attention, both links as far as is declared."""
+    """Every sample that it builds is certified; under its own attention, both links as far as is declared."""
     entry, seen = ENTRIES[name], list[tuple[Scope, ...]]()
     for spec, weights in zip(SAMPLES[entry.kind], nets(name, attention), strict=True):
         if weights is None:

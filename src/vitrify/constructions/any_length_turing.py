@@ -22,14 +22,14 @@ For $Q'$ states with rules, $Q$ to which some rule goes, $G$ symbols and $M$ dif
 | --- | --- |
 | layers, heads | 3; 2, 4 and 1 |
 | units | 0, 0, $Q'G$ |
-| width | $Q + Q' + 3G + M + 12$ |
+| width | $Q + Q' + 3G + M + 13$ |
 | steps | those of the machine |
 """
 
 from __future__ import annotations
 
 from vitrify.constructions.catalogue import Attention, BuildRefused, DeclaredSizes, MaxLength, construction
-from vitrify.constructions.turing import embedded, moves_of, next_states, next_step, reading_length
+from vitrify.constructions.turing import embedded, moves_of, next_states, next_step
 from vitrify.kit.heads.average import mean
 from vitrify.kit.heads.whole import last_whole_match, longest_selection, whole_from_mean
 from vitrify.kit.network import Affine, Builder, Network, Reals
@@ -38,12 +38,13 @@ from vitrify.spec.computation.turing import TuringMachine
 from vitrify.spec.ngrams.model import BEGIN
 
 FLOAT32_BITS = 24
+TESTED_STEPS = 128
 
 
 def sizes(machine: TuringMachine) -> DeclaredSizes:
     """Return all sizes, none of which depends on a length."""
     states, working, symbols = len(next_states(machine)), len(machine.working), len(machine.symbols)
-    width = states + working + 3 * symbols + len(moves_of(machine)) + 12
+    width = states + working + 3 * symbols + len(moves_of(machine)) + 13
     return DeclaredSizes.of_layers((2, 4, 1), (0, 0, working * symbols), width)
 
 
@@ -58,9 +59,12 @@ def sizes(machine: TuringMachine) -> DeclaredSizes:
 def any_length_turing(machine: TuringMachine, *, attention: Attention, max_length: MaxLength | None = None) -> Network:
     """Return a transformer whose weights run a machine on every input, for any number of steps.
 
-    `max_length` is the length to which it is tested; it reads longer sequences, and its weights are the same for all.
+    `max_length` is the length to which it is tested. It reads longer sequences, its weights are the same for all, and
+    nobody need know whether the machine halts.
     """
-    tested, longest = reading_length(machine, max_length), longest_selection(FLOAT64_BITS)
+    tested, longest = max_length or machine.length + TESTED_STEPS, longest_selection(FLOAT64_BITS)
+    if tested < machine.length:
+        raise BuildRefused(f"--max-length must be at least the length of the inputs, {machine.length}, is {tested}")
     if tested > longest:
         raise BuildRefused(
             f"float64 carries this network up to --max-length {longest}, not {tested}: choose a shorter one"

@@ -158,6 +158,8 @@ def _means(stream: _Stream) -> None:
         stream.need(part["W_V"] @ part["W_O"], {}, "values of layer 1")
         moves = np.array([move for _, move, _ in stream.parts], dtype=float)
         share = values[0]
+        if not moves.any():
+            raise Undecided("no step moves")
         moving = int(np.abs(moves).argmax())
         number = values[moving] * moves[moving]
         stream.need_equal(values, moves[:, None] * number + (np.arange(len(values)) == 0)[:, None] * share, "values")
