@@ -41,6 +41,7 @@ from vitrify.spec.computation.turing import busy_beaver, counter, increment, pal
 CONSTRUCTION = "turing-any-length"
 TIMES = (10, 100, 1000, *(2**k for k in range(5, 13)))
 INPUTS = (1, 8, 64)  # lengths of the longest input
+TESTED = 48  # symbols of the words by which the certificates test what they prove
 STEPS = 200
 RANDOM = 5  # machines
 COUNTED = (64, 128, 256, 512)  # symbols, for which the cost of decoding is measured
@@ -54,7 +55,7 @@ def subjects() -> Subjects:
         machine = random_machine(seed, 2 + seed % 5, 2 + seed % 3, halting=halting, length=1, steps=STEPS)
         machines[f"random machine {seed}"] = machine
     for (name, machine), saboteur in zip(machines.items(), cycle(SABOTEURS), strict=False):
-        yield built(name, machine, CONSTRUCTION, {"saboteur": saboteur})
+        yield built(name, machine, CONSTRUCTION, {"saboteur": saboteur}, max_length=TESTED)
 
 
 def check(subject: Subject) -> Evidence:

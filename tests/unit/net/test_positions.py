@@ -10,6 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from vitrify.certification import certify
+from vitrify.certification.margins.net import margins
+from vitrify.certification.reals.nets import ball_logits
 from vitrify.constructions.catalogue import build
 from vitrify.errors import FolderError, InputError
 from vitrify.net.architecture import Output, from_json, to_json
@@ -19,6 +22,7 @@ from vitrify.net.inference import batch_logits
 from vitrify.net.positions import PositionFormula, tabulated
 from vitrify.net.transformer import Transformer
 from vitrify.net.weights import Weights
+from vitrify.spec.automata.families import symmetric_group
 from vitrify.spec.computation.turing import increment
 
 FORMULAS = (PositionFormula(0, (0, 1)), PositionFormula(2, (7, -3, 0, 2)), PositionFormula(3, (5,)))
@@ -146,3 +150,23 @@ def test_a_table_beside_formulas_is_refused() -> None:
     weights = bare(network())
     with pytest.raises(FolderError, match=r"pos_embed\.W_pos is not part of this architecture"):
         weights.with_array("pos_embed.W_pos", np.zeros((10, 4)))
+
+
+@pytest.mark.parametrize("attention", ["softmax", "hard"])
+def test_margins_and_lemmas_follow_positions_by_formula(attention: str) -> None:
+    """A stored table of t and t² may be replaced by formulas: the same bits, the same proofs."""
+    machine = symmetric_group(3)
+    table = build(machine, "looped", max_length=20, attention=attention)
+    (index,), (square,) = (table.labels.space(name).dims for name in ("index", "square"))
+    formulas = (PositionFormula(index, (0, 1)), PositionFormula(square, (0, 0, 1)))
+    arrays = {name: array for name, array in table.arrays.items() if name != "pos_embed.W_pos"}
+    weights = replace(table, architecture=replace(table.architecture, formulas=formulas), arrays=arrays)
+    tokens = np.random.default_rng(0).integers(1, 3, size=(4, 21))
+    tokens[:, 0] = 0
+    assert np.array_equal(batch_logits(weights, tokens), batch_logits(table, tokens))
+    one, other = (margins(net) for net in (weights, table))
+    assert one.holds
+    assert (one.error, one.margin, one.max_length) == (other.error, other.margin, other.max_length)
+    links = certify(weights, machine, prove=True, work=1e7).links
+    assert [(link.scope.value, link.longest) for link in links] == [("to T", 20)] * 2
+    assert str(ball_logits(weights, [1, 2, 1])) == str(ball_logits(table, [1, 2, 1]))
