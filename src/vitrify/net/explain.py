@@ -185,14 +185,11 @@ def _head(weights: Weights[Transformer], label: HeadLabel, shown: int | None) ->
         attends_to.append("itself alone" if head.window == 1 else f"only the last {head.window} positions, with itself")
     attends_to += [f"only BOS and the positions of its own segment of {head.segment}"] if head.segment else []
     copies = copied(w_v @ w_o, b_v @ w_o, inputs, [s for s in outputs if s.name == label.writes] or outputs)
-    parts = [
-        head.attention,
-        f"ties {head.ties}" if head.attention == "hard" else "",
-        head.mask if head.mask != "none" else "sees all",
-    ]
     beta = float(weights.arrays[f"{name}.beta"][label.index])
+    parts = [head.attention, f"ties {head.ties}" if head.attention == "hard" else ""]
+    parts += [head.mask if head.mask != "none" else "sees all", f"β {number(beta)}"]
     selects = "the best key wins" if head.attention == "hard" and w_q.any() else "averages"
-    parts += [f"β {number(beta)}", f"gap {number(label.gap)}" if label.gap else selects]
+    parts += [f"gap {number(label.gap)}" if label.gap else selects]
     parts += [f"κ {number(label.kappa)}"] if label.kappa else []
     return HeadLines(
         location=f"{label.block}.{label.index}",
