@@ -11,7 +11,7 @@ import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import chain, groupby, islice, product
-from math import prod
+from math import isqrt, prod
 from pathlib import Path
 from secrets import randbits
 from typing import Any
@@ -120,7 +120,7 @@ def _recheck(folder: Path, report: Recheck) -> None:
     _need(not broken or broken["tried"] - broken["rejected"] == len(broken["survivors"]), "survivors are missing")
     if odd:
         raise NotImplementedError(f"recheck runs plain transformers that read tokens; this net differs in {odd[0]}")
-    _claims(evidence, max(net["max_length"], net.get("exact_length", 0)), report)
+    _claims(evidence, isqrt(2**53 // net["rounding"]) - 1 if "rounding" in net else net["max_length"], report)
     arrays, meaning = _arrays(files["model.safetensors"], net), _meaning(read_spec(folder / config["spec"]), net)
     every = np.concatenate([array.ravel() for name, array in arrays.items() if not name.endswith(".")])
     largest = float(np.abs(every).max())

@@ -31,7 +31,7 @@ from __future__ import annotations
 from vitrify.constructions.catalogue import Attention, BuildRefused, DeclaredSizes, MaxLength, construction
 from vitrify.constructions.turing import embedded, moves_of, next_states, next_step
 from vitrify.kit.heads.average import mean
-from vitrify.kit.heads.whole import last_whole_match, longest_selection, whole_from_mean
+from vitrify.kit.heads.whole import ROUNDING, last_whole_match, longest_selection, whole_from_mean
 from vitrify.kit.network import Affine, Builder, Network, Reals
 from vitrify.net.positions import FLOAT64_BITS
 from vitrify.spec.computation.turing import TuringMachine
@@ -70,7 +70,7 @@ def any_length_turing(machine: TuringMachine, *, attention: Attention, max_lengt
             f"float64 carries this network up to --max-length {longest}, not {tested}: choose a shorter one"
         )
     name = f"Turing machine of {len(machine.working)} states, step by step, at any length"
-    net = Builder(name, (BEGIN, *machine.vocabulary), tested, attention, exact_length=longest)
+    net = Builder(name, (BEGIN, *machine.vocabulary), tested, attention, rounding=ROUNDING)
     tokens = embedded(net, machine, "letter")
     moved = Affine.of({tokens.move: [[1.0, 0.0]], net.bos: [[0.0, 1.0]]})
     here = mean(net, moved, name="share of the cell", kind=Reals(("H/n", "1/n"), -1.0, 1.0))

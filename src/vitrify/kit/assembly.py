@@ -74,7 +74,7 @@ def assemble(network: Network, *, arithmetic: Arithmetic = "float64") -> Weights
         reads=network.reads,
         loops=network.loops,
         formulas=_formulas(network, layout),
-        exact_length=network.exact_length,
+        rounding=network.rounding,
         name=network.name,
     )
     labels = Labels(_space_labels(network, plan, layout, sharp), tuple(heads), tuple(units))

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from math import isqrt
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from vitrify.kit.norm import Norm
 from vitrify.kit.operations import Attend, Bank, Experts, Operation, Units, heads_of, written_by
 from vitrify.kit.recurrence import Recur
 from vitrify.net.architecture import Output, Reads
+from vitrify.net.positions import FLOAT64_BITS
 from vitrify.net.spaces import Bits, Circle, Flag, Integers, Kind, MultiHot, OneHot, Reals
 from vitrify.net.sparse import is_sparse
 from vitrify.net.transformer import AttentionKind
@@ -44,7 +46,7 @@ class Network:
     - `embedded` tables are [input, space]; row 0 is the beginning-of-sequence (BOS) token.
     - `positional` tables are [pads + max_length, space]; the first `pads` rows are those of BOS.
     - `formulas`: instead of tables, coefficients [power, space] of polynomials of the position (`net/positions.py`).
-      `exact_length` is then the longest sequence on which the network is exact in float64.
+      `rounding` is then that of the architecture, which bounds the length on which the network is exact.
     - `reuse`: dimensions of spaces that are no longer read are used again, at the cost of one unit each to erase them.
     - `gather`: all heads whose input has passed the same number of heads are in one layer.
     - `reads`: a network that reads a vector has no tokens; `inputs` name its coordinates, and `embedded` tables are
@@ -69,7 +71,7 @@ class Network:
     loops: int = 1
     carries: tuple[tuple[Space, Space], ...] = ()
     formulas: tuple[tuple[Space, Floats], ...] = ()
-    exact_length: int = 0
+    rounding: int = 0
     about: Mapping[str, object] = field(default_factory=dict)
 
     def __repr__(self) -> str:
@@ -147,7 +149,7 @@ class Builder:
 
     The attention kind and the maximum length are settings of the whole net, read by the head primitives. With `void`,
     every space that units write and heads read as keys or values is zero at BOS: its units are switched off there, and
-    one more unit subtracts the constants. With `exact_length`, positions are given by formulas instead of tables, and
+    one more unit subtracts the constants. With `rounding`, positions are given by formulas instead of tables, and
     no operation may depend on `max_length`.
     """
 
@@ -161,9 +163,9 @@ class Builder:
         reads: Reads = "tokens",
         void: bool = False,
         min_length: int = 0,
-        exact_length: int = 0,
+        rounding: int = 0,
     ) -> None:
-        self.void, self.min_length, self.exact_length = void, min_length, exact_length
+        self.void, self.min_length, self.rounding = void, min_length, rounding
         self.name, self.inputs, self.reads = name, tuple(inputs), reads
         self.pads = pads if reads == "tokens" else 0
         self.max_length, self.attention = max_length, attention
@@ -188,7 +190,7 @@ class Builder:
         """Return a space set by the position: row t-1 of the table at token t; at BOS the rows `pads`, or zeros."""
         if table.shape != (self.max_length, kind.size):
             raise ValueError(f"the table of {name!r} must be {(self.max_length, kind.size)}, is {table.shape}")
-        if self.exact_length:
+        if self.rounding:
             raise ValueError(f"{name!r}: the positions of this network are given by formulas, not by tables")
         space = Space(name, kind)
         rows = np.zeros((self.pads + self.max_length, kind.size))
@@ -208,6 +210,11 @@ class Builder:
         """Return whether a space is set by the position alone."""
         return any(space is positional for positional, _ in (*self._positional, *self._formulas))
 
+    @property
+    def longest(self) -> int:
+        """The number of tokens of the longest sequence that the network reads in float64."""
+        return isqrt((1 << FLOAT64_BITS) // self.rounding) - self.pads if self.rounding else self.max_length
+
     @cached_property
     def bos(self) -> Space:
         """The flag that is 1 at the beginning-of-sequence token."""
@@ -225,8 +232,8 @@ class Builder:
 
     def _power(self, name: str, label: str, power: int) -> Space:
         """Return a power of the position, from a formula or a table."""
-        kind = Integers((label,), 0.0, float(max(self.max_length, self.exact_length) ** power))
-        if self.exact_length:
+        kind = Integers((label,), 0.0, float(self.longest**power))
+        if self.rounding:
             return self.embed_formula(name, kind, np.eye(power + 1)[:, [power]])
         return self.embed_position(name, kind, np.arange(1.0, self.max_length + 1)[:, None] ** power)
 
@@ -282,7 +289,7 @@ class Builder:
             embedded=tuple(self._embedded),
             positional=tuple(self._positional),
             formulas=tuple(self._formulas),
-            exact_length=self.exact_length,
+            rounding=self.rounding,
             operations=tuple(operations),
             readout=readout,
             pads=self.pads,

@@ -2,13 +2,12 @@ r"""Positions by formula: dimensions of the residual stream that are polynomials
 
 The token $t = 1, 2, \dots$ has $\sum_k c_k t^k$ in the dimension of a formula; pads have $t = 0$. No array depends on
 the length of a sequence, so the same weights read sequences of any length. Coefficients are whole numbers, and so are
-all results, which a format of $p$ significant bits holds exactly while $\sum_k |c_k| t^k \le 2^p$ (`exact_to`); a
-longer sequence is refused.
+all results, which a format of $p$ significant bits holds exactly while $\sum_k |c_k| t^k \le 2^p$ (`exact_to`). A longer
+sequence is refused, and one on which the format rounds too much (`Transformer.rounding`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
@@ -49,21 +48,15 @@ class PositionFormula:
         return low
 
 
-def exact_to(formulas: Sequence[PositionFormula], bits: int = FLOAT64_BITS) -> int:
-    """Return the last token at which all formulas are exact in a format of so many significant bits."""
-    return min(formula.exact_to(bits) for formula in formulas)
-
-
 def rows_by_formula(
     net: Transformer, positions: Int[Array, "*lead pos"], tokens: int, kind: np.dtype
 ) -> Float[Array, "*lead pos dim"]:
     """Return the position embeddings of some positions, the pads included, of a sequence of so many tokens."""
     xp = namespace(positions)
-    longest = exact_to(net.formulas, xp.finfo(kind).nmant + 1)
+    longest = net.exact_to(xp.finfo(kind).nmant + 1)
     if tokens > longest:
         raise InputError(
-            f"the sequence has {tokens} tokens, and {kind} holds the positions of this network exactly up to "
-            f"{longest}: use a shorter sequence or float64"
+            f"the sequence has {tokens} tokens, and {kind} carries this network exactly up to {longest}: use a shorter sequence or float64"
         )
     t = xp.maximum(positions - net.pads + 1, 0).astype(kind)[..., None]
     rows = xp.zeros((), dtype=kind)
@@ -86,5 +79,5 @@ def tabulated(weights: W) -> W:
     if not getattr(net, "formulas", ()):
         return weights
     table = rows_by_formula(net, np.arange(net.positions), net.max_length, np.dtype(np.float64))
-    stored = replace(net, formulas=(), exact_length=0)
+    stored = replace(net, formulas=(), rounding=0)
     return replace(weights, architecture=stored, arrays={**weights.arrays, "pos_embed.W_pos": table})

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
+from math import isqrt
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from typing_extensions import Unpack
@@ -15,7 +16,7 @@ from vitrify.errors import FolderError
 from vitrify.net.architecture import Edit, Options, Output, Reads, Size, layer_shapes
 from vitrify.net.cells import Cell
 from vitrify.net.experts import Expert, Gate, expert_shapes
-from vitrify.net.positions import PositionFormula, exact_to
+from vitrify.net.positions import FLOAT64_BITS, PositionFormula
 from vitrify.parameters import NonNegative, Within
 
 if TYPE_CHECKING:
@@ -123,7 +124,7 @@ def _refuse_dims(dims: Sequence[int], width: int, what: str) -> None:
 
 @dataclass(frozen=True)
 class Transformer:
-    """A transformer over `inputs`, the first of which is the beginning-of-sequence token (BOS), put first `pads` times.
+    r"""A transformer over `inputs`, the first of which is the beginning-of-sequence token (BOS), put first `pads` times.
 
     - `max_length` and `min_length` bound the tokens of a sequence, without the pads.
     - `norm` puts a layer norm before every attention, every MLP and the unembedding, with `eps` under the root.
@@ -133,7 +134,8 @@ class Transformer:
       `max_length` positions, and the output is that of the last. One that reads rows has a vector at each position.
     - The blocks run `loops` times over, with the same weights.
     - `formulas`: some dimensions are computed from the position (`positions.py`), and there is no table of positions.
-      Such a net is tested up to `max_length`, and reads sequences up to `exact_length`, if that is longer.
+      With a `rounding` of $c > 0$ such a net is tested up to `max_length`, and reads sequences as long as $c n^2 u \le
+      1$ for their $n$ positions, where $u$ is the unit roundoff of the format in which it runs.
     """
 
     tag: ClassVar[str] = "transformer"
@@ -152,7 +154,7 @@ class Transformer:
     min_length: Size = 0
     loops: Annotated[int, Within(1, MAX_LOOPS)] = 1
     formulas: tuple[PositionFormula, ...] = added(())
-    exact_length: Annotated[int, Within(0, 1 << 40)] = added(0)
+    rounding: Annotated[int, Within(0, 1 << FLOAT64_BITS)] = added(0)
     name: str = field(default="transformer", compare=False)
 
     __repr__ = drawn
@@ -174,15 +176,15 @@ class Transformer:
     def _refuse_formulas(self) -> None:
         """Refuse formulas of positions that do not fit, or are not exact at the longest sequence."""
         if not self.formulas:
-            if self.exact_length:
-                raise FolderError("net.exact_length is for nets whose positions are given by formulas")
+            if self.rounding:
+                raise FolderError("net.rounding is for nets whose positions are given by formulas")
             return
         if self.reads != "tokens":
             raise FolderError(f"net.formulas are for nets that read tokens, not {self.reads}")
         _refuse_dims([formula.dim for formula in self.formulas], self.d_model, "dimensions of formulas")
-        if self.longest > exact_to(self.formulas):
+        if self.max_length > self.exact_to(FLOAT64_BITS):
             raise FolderError(
-                f"positions by formula are exact up to {exact_to(self.formulas)} in float64, not {self.longest}"
+                f"positions by formula are exact up to {self.exact_to(FLOAT64_BITS)} in float64, not {self.max_length}"
             )
 
     @cached_property
@@ -203,7 +205,12 @@ class Transformer:
     @property
     def longest(self) -> int:
         """The number of tokens of the longest sequence that it reads."""
-        return max(self.max_length, self.exact_length)
+        return self.exact_to(FLOAT64_BITS) if self.rounding else self.max_length
+
+    def exact_to(self, bits: int) -> int:
+        """Return the number of tokens up to which positions by formula are exact in a format of so many bits."""
+        longest = min(formula.exact_to(bits) for formula in self.formulas)
+        return min(longest, isqrt((1 << bits) // self.rounding) - self.pads) if self.rounding else longest
 
     @cached_property
     def widths(self) -> tuple[int, ...]:

@@ -88,7 +88,7 @@ def test_a_sequence_may_be_longer_than_the_tested_length() -> None:
     weights = build(machine, "turing-any-length", max_length=10)
     (thought,) = generate(weights, ["1" * 30], 100)
     assert thought.symbols == machine.thought("1" * 30, 100)
-    short = replace(weights, architecture=replace(weights.architecture, exact_length=20))
+    short = replace(weights, architecture=replace(weights.architecture, rounding=(1 << 53) // 21**2))
     with pytest.raises(InputError, match="30 tokens, the network was built for at most 20: beyond that float64 rounds"):
         generate(short, ["1" * 30], 1)
     with pytest.raises(InputError, match="after 5 tokens the network has room for 16 steps, not 17"):
@@ -99,10 +99,18 @@ def test_single_precision_refuses_what_it_can_not_hold() -> None:
     weights = bare(network(formulas=(PositionFormula(0, (0, 0, 1)),)))
     arrays = {name: array.astype(np.float32) for name, array in weights.arrays.items()}
     assert stream(weights, 4097, arrays)[-1, 0] == 4096**2
-    with pytest.raises(
-        InputError, match="4097 tokens, and float32 holds the positions of this network exactly up to 4096"
-    ):
+    with pytest.raises(InputError, match="4097 tokens, and float32 carries this network exactly up to 4096"):
         stream(weights, 4098, arrays)
+
+
+def test_single_precision_refuses_what_it_would_round() -> None:
+    machine = increment(3)
+    weights = build(machine, "turing-any-length").map(lambda array: np.asarray(array, dtype=np.float32))
+    word = "1" * 500
+    (thought,) = generate(weights, [word], 523)
+    assert thought.symbols == machine.thought(word, 523)
+    with pytest.raises(InputError, match="1024 tokens, and float32 carries this network exactly up to 1023"):
+        generate(weights, [word], 526)
 
 
 def test_formulas_are_saved_as_data(tmp_path: Path) -> None:
@@ -126,8 +134,9 @@ def test_networks_without_formulas_keep_their_names() -> None:
     [
         ({"formulas": (PositionFormula(0, (0, 1)), PositionFormula(0, (1,)))}, "dimensions of formulas must be differ"),
         ({"formulas": (PositionFormula(4, (0, 1)),)}, "dimensions of formulas must be different dimensions below 4"),
-        ({"formulas": (), "exact_length": 9}, "exact_length is for nets whose positions are given by formulas"),
-        ({"exact_length": 200_000}, "positions by formula are exact up to 165140 in float64, not 200000"),
+        ({"formulas": (), "rounding": 9}, "rounding is for nets whose positions are given by formulas"),
+        ({"max_length": 200_000}, "positions by formula are exact up to 165140 in float64, not 200000"),
+        ({"rounding": 1 << 47}, "positions by formula are exact up to 7 in float64, not 9"),
         ({"reads": "vector"}, "formulas are for nets that read tokens, not vector"),
     ],
 )

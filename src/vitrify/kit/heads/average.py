@@ -67,8 +67,7 @@ def weighted_mean(
 
 def rounding_of_mean(net: Builder, value: Space) -> float:
     """Return a bound on the rounding error of the mean of a space over any number of positions."""
-    longest = max(net.max_length, net.exact_length)
-    return 4 * UNIT_ROUNDOFF * (longest + net.pads) * max(abs(value.kind.low), abs(value.kind.high))
+    return 4 * UNIT_ROUNDOFF * (net.longest + net.pads) * max(abs(value.kind.low), abs(value.kind.high))
 
 
 def count(

@@ -21,6 +21,8 @@ import numpy as np
 
 from vitrify.kit.network import Affine, Attend, Bank, Builder, Integers, Space
 
+ROUNDING = 16  # the factor of $n^2 u$
+
 
 def longest_selection(bits: int) -> int:
     r"""Return the number of tokens, behind one BOS, up to which $16 n^2 u \le 1$ in a format of so many bits.
@@ -28,7 +30,7 @@ def longest_selection(bits: int) -> int:
     >>> [longest_selection(bits) for bits in (53, 24, 11)]
     [23726565, 1023, 10]
     """
-    return isqrt(1 << (bits - 4)) - 1
+    return isqrt((1 << bits) // ROUNDING) - 1
 
 
 def whole_from_mean(
@@ -45,7 +47,7 @@ def whole_from_mean(
     0; the result is then the last position that the heads see.
     """
     key = Affine.of({net.index: [[1.0, 0.0]], net.square: [[0.0, 1.0]]})
-    longest = float(net.exact_length)
+    longest = float(net.longest)
     writes = Space(name, Integers((name, f"{name}²"), -longest, longest**2))
     heads = []
     for sign, part in ((1.0, "positive"), (-1.0, "negative")):
@@ -64,7 +66,7 @@ def last_whole_match(net: Builder, query: Space, key: Space, value: Space, *, na
     Both spaces hold a number and its square, 0 at BOS. The score is $2qk - k^2 = q^2 - (q-k)^2$, and $q^2 - 1/2$ at
     BOS: all scores are multiples of 1/2, and matches are tied.
     """
-    longest = float(net.exact_length)
+    longest = float(net.longest)
     sink = Affine.of({query: [[0.0], [1.0]]}, [-0.5])
     return net.attend(
         f"last match: {name}",
