@@ -110,8 +110,8 @@ def construction(
     attention, or that which is fixed (`certification.evidence.Link`): the stored weights compute their ideal; the ideal
     computes the spec. They are proved for `every length` or up to the maximum length (`to T`), or tested on samples
     (`sampled`). `unproved` is the reason that a failing proof of margins gives. `sizes` takes the spec, and by keyword
-    the options that its formulas need. Contract tests check all three. Any other keyword fixes a parameter of the function, which is then no option:
-    one function may be several constructions.
+    the options that its formulas need. Contract tests check all three. Any other keyword fixes a parameter of the
+    function, which is then no option: one function may be several constructions.
     """
     del summary, default, certified, unproved, fixed
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
@@ -43,11 +44,11 @@ def plus(name: str, index: tuple[object, ...], by: float) -> Weights:
     return network().with_array(name, array)
 
 
-def shaped(**changes: object) -> Weights:
+def shaped(**changes: Any) -> Weights:
     return replace(network(), architecture=replace(network().architecture, **changes))
 
 
-def head(block: int, index: int, **changes: object) -> Weights:
+def head(block: int, index: int, **changes: Any) -> Weights:
     blocks = list(network().architecture.blocks)
     heads = list(blocks[block].heads)
     heads[index] = replace(heads[index], **changes)
@@ -55,7 +56,7 @@ def head(block: int, index: int, **changes: object) -> Weights:
     return shaped(blocks=tuple[Block, ...](blocks))
 
 
-def formulas(index: int, **changes: object) -> Weights:
+def formulas(index: int, **changes: Any) -> Weights:
     every = list(network().architecture.formulas)
     every[index] = replace(every[index], **changes)
     return shaped(formulas=tuple[PositionFormula, ...](every))
