@@ -38,7 +38,7 @@ def dim(name: str, place: int = 0) -> int:
     return network().labels.space(name).dims[place]
 
 
-def plus(name: str, index: tuple[object, ...], by: float) -> Weights:
+def plus(name: str, index: Any, by: float) -> Weights:
     array = np.array(network().arrays[name], dtype=float)
     array[index] += by
     return network().with_array(name, array)
