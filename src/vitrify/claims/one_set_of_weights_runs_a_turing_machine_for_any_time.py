@@ -4,24 +4,28 @@ Statement: For every one-tape Turing machine with $Q'$ states that have rules an
 with three layers of hard attention (2, 4 and 1 heads), $Q'G$ units and width $O(Q' + G)$, without a length in its
 weights, that writes the steps of the machine one symbol at a time: on every input and for any number of steps, in exact
 arithmetic. Position $t$ is given as $(t, t^2)$. So $\mathrm{TIME}(t) \subseteq \mathrm{CoT}(t)$ by one network per
-machine, and with unbounded steps all recursively enumerable languages. In floating point with $p$ significant bits the
-same weights are right up to $2^{(p-4)/2} - 1$ symbols, 23,726,565 in float64.
+machine, and with unbounded steps all recursively enumerable languages. A linear recurrence of five numbers and one head
+do the same without any positions. In floating point with $p$ significant bits the weights of both are right up to
+$2^{(p-4)/2} - 1$ symbols, 23,726,565 in float64.
 Why: Means over the positions give the cell $H$ of the head as a fraction $H/(i+1)$, next to $1/(i+1)$. A head with the
-scores $b(2Hj - j^2)$ finds the whole number, a last one the last write to that cell, or BOS.
+scores $b(2Hj - j^2)$ finds the whole number, a last one the last write to that cell, or BOS. The recurrence carries
+$(H, H^2, p, p^2, 1)$, where $p - 1$ is the cell written last.
 Checked: Generated step by step from the input alone: binary increment and palindromes on all inputs to length 6, the
 four-state busy beaver, a binary counter for 600 steps, and five random machines of 2 to 6 states and 2 to 4 symbols
-for up to 200 steps. For each machine both links are proved, for every input and up to 23,726,565 symbols, from the
-stored weights. Layers, heads, units and width are compared with the formulas. All arrays of the same machine at $T =
-10, 100, 1000$ and $2^5, \dots, 2^{12}$, and for inputs up to 1, 8 and 64 letters, are equal, byte by byte. The weights
-of attention that are computed while the counter runs grow with an exponent of at most 2 in the number of symbols: what
-a step costs is linear, so that $\mathrm{CoT}(t) \subseteq \mathrm{TIME}(O((n + t)^2))$ for these networks.
+for up to 200 steps; the first four also by the recurrence. For each network both links are proved, for every input and
+up to 23,726,565 symbols, from the stored weights. Layers, heads, units and width are compared with the formulas. All
+arrays of the same machine at $T = 10, 100, 1000$ and $2^5, \dots, 2^{12}$, and for inputs up to 1, 8 and 64 letters,
+are equal, byte by byte. The weights of attention that are computed while the counter runs grow with an exponent of at
+most 2 in the number of symbols: what a step costs is linear, so that $\mathrm{CoT}(t) \subseteq \mathrm{TIME}(O((n +
+t)^2))$ for these networks.
 Not checked: The published constructions: Merrill and Sabharwal use no positions but norms, and average hard attention
 without a tie to the right; Pérez et al. use $(i, 1/i, 1/i^2)$ in an encoder and decoder. Softmax attention. Runs longer
 than 600 steps are in the slow tests: 2,500 steps, 200 random machines, palindromes of 20 letters. Containment in time
 or space for all networks.
-Source: Merrill & Sabharwal 2024, arXiv 2310.07923 [S]; Pérez et al. 2021 [A]; the weights are our own derivation.
+Source: Merrill & Sabharwal 2024, arXiv 2310.07923 [S]; Pérez et al. 2021 [A]; for the recurrence Wen, Dang & Lyu 2024,
+arXiv 2402.18510 [A]; the weights are our own derivation.
 Saboteur: In turn, no sink, so that a cell without a write reads another one; the cells of the head and of the write are
-exchanged; the first write to a cell is read instead of the last.
+exchanged (not in recurrences); the first write to a cell is read instead of the last.
 """
 
 from __future__ import annotations
@@ -36,9 +40,9 @@ from vitrify.claims._nets import Claim, Evidence, Quantity, Subject, Subjects, W
 from vitrify.claims.chain_of_thought_runs_turing_machines_in_two_layers import thoughts
 from vitrify.constructions.catalogue import build
 from vitrify.net.transformer_forward import Cache
-from vitrify.spec.computation.turing import busy_beaver, counter, increment, palindrome, random_machine
+from vitrify.spec.computation.turing import TuringMachine, busy_beaver, counter, increment, palindrome, random_machine
 
-CONSTRUCTION = "turing-any-length"
+THREE_LAYERS, RECURRENCE = "turing-any-length", "turing-hybrid-any-length"
 TIMES = (10, 100, 1000, *(2**k for k in range(5, 13)))
 INPUTS = (1, 8, 64)  # lengths of the longest input
 TESTED = 48  # symbols of the words by which the certificates test what they prove
@@ -50,18 +54,28 @@ COUNTED = (64, 128, 256, 512)  # symbols, for which the cost of decoding is meas
 def subjects() -> Subjects:
     machines = {"binary increment": increment(6), "palindromes": palindrome(6), "busy beaver": busy_beaver()}
     machines["binary counter"] = counter(600)
+    for (name, machine), saboteur in zip(
+        machines.items(), ("no sink", "first write", "first write", "no sink"), strict=True
+    ):
+        yield _subject(f"{name}, recurrence", machine, RECURRENCE, saboteur)
     for seed in range(RANDOM):
         halting = 0.02 if seed % 2 else 0.0
         machine = random_machine(seed, 2 + seed % 5, 2 + seed % 3, halting=halting, length=1, steps=STEPS)
         machines[f"random machine {seed}"] = machine
     for (name, machine), saboteur in zip(machines.items(), cycle(SABOTEURS), strict=False):
-        yield built(name, machine, CONSTRUCTION, {"saboteur": saboteur}, max_length=TESTED)
+        yield _subject(name, machine, THREE_LAYERS, saboteur)
+
+
+def _subject(name: str, machine: TuringMachine, construction: str, saboteur: str) -> Subject:
+    data = {"construction": construction, "saboteur": saboteur}
+    return built(name, machine, construction, data, max_length=TESTED)
 
 
 def check(subject: Subject) -> Evidence:
     machine, own = subject.spec, subject.weights.arrays
-    others = [build(machine, CONSTRUCTION, max_length=length) for length in TIMES]
-    others += [build(replace(machine, length=length, steps=STEPS), CONSTRUCTION) for length in INPUTS]
+    construction = subject.data["construction"]
+    others = [build(machine, construction, max_length=length) for length in TIMES]
+    others += [build(replace(machine, length=length, steps=STEPS), construction) for length in INPUTS]
     same = "the arrays are those for other running times and inputs"
     declared = {same: True}
     measured = {same: all(_alike(own, other.arrays) for other in others)}
@@ -104,8 +118,8 @@ def sabotage(subject: Subject) -> Subject:
 def first_write(subject: Subject) -> Subject:
     """Return the subject whose last head takes the first of equal keys."""
     net = subject.weights.architecture
-    head = replace(net.blocks[2].heads[0], ties="left")
-    blocks = (*net.blocks[:2], replace(net.blocks[2], heads=(head,)))
+    head = replace(net.blocks[-1].heads[0], ties="left")
+    blocks = (*net.blocks[:-1], replace(net.blocks[-1], heads=(head,)))
     return replace(subject, weights=replace(subject.weights, architecture=replace(net, blocks=blocks)))
 
 
@@ -123,7 +137,7 @@ def exchanged(subject: Subject) -> Subject:
 def without_sink(subject: Subject) -> Subject:
     """Return the subject whose last head has no sink: BOS is a write to the cell 0."""
     (dim,) = subject.weights.labels.space("bos").dims
-    return zeroed(subject, "blocks.2.attn.W_K", (0, dim))
+    return zeroed(subject, f"blocks.{len(subject.weights.architecture.blocks) - 1}.attn.W_K", (0, dim, 2))
 
 
 SABOTEURS = {"no sink": without_sink, "cells exchanged": exchanged, "first write": first_write}

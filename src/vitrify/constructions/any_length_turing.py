@@ -62,6 +62,21 @@ def any_length_turing(machine: TuringMachine, *, attention: Attention, max_lengt
     `max_length` is the length to which it is tested. It reads longer sequences, its weights are the same for all, and
     nobody need know whether the machine halts.
     """
+    name = f"Turing machine of {len(machine.working)} states, step by step, at any length"
+    net = Builder(name, (BEGIN, *machine.vocabulary), tested_length(machine, max_length), attention, rounding=ROUNDING)
+    tokens = embedded(net, machine, "letter")
+    moved = Affine.of({tokens.move: [[1.0, 0.0]], net.bos: [[0.0, 1.0]]})
+    here = mean(net, moved, name="share of the cell", kind=Reals(("H/n", "1/n"), -1.0, 1.0))
+    before = mean(net, moved, name="share of the cell written", kind=Reals(("W/n", "1/n"), -1.0, 1.0), mask="strict")
+    cell = whole_from_mean(net, here, name="cell")
+    written = whole_from_mean(net, before, ahead=tokens.flag, mask="strict", name="cell written")
+    symbol_read = last_whole_match(net, Affine.copy(cell), Affine.copy(written), tokens.symbol, name="symbol read")
+    construction, source = "Turing machine at any length", "Merrill and Sabharwal 2024, arXiv 2310.07923"
+    return next_step(net, machine, tokens.state, symbol_read, construction, source, carried())
+
+
+def tested_length(machine: TuringMachine, max_length: int | None) -> int:
+    """Return the length to which a network is tested: `max_length`, by default that of the inputs and some steps."""
     tested, longest = max_length or machine.length + TESTED_STEPS, longest_selection(FLOAT64_BITS)
     if tested < machine.length:
         raise BuildRefused(f"--max-length must be at least the length of the inputs, {machine.length}, is {tested}")
@@ -69,15 +84,11 @@ def any_length_turing(machine: TuringMachine, *, attention: Attention, max_lengt
         raise BuildRefused(
             f"float64 carries this network up to --max-length {longest}, not {tested}: choose a shorter one"
         )
-    name = f"Turing machine of {len(machine.working)} states, step by step, at any length"
-    net = Builder(name, (BEGIN, *machine.vocabulary), tested, attention, rounding=ROUNDING)
-    tokens = embedded(net, machine, "letter")
-    moved = Affine.of({tokens.move: [[1.0, 0.0]], net.bos: [[0.0, 1.0]]})
-    here = mean(net, moved, name="share of the cell", kind=Reals(("H/n", "1/n"), -1.0, 1.0))
-    before = mean(net, moved, name="share of the cell written", kind=Reals(("W/n", "1/n"), -1.0, 1.0), mask="strict")
-    cell = whole_from_mean(net, here, name="cell")
-    written = whole_from_mean(net, before, ahead=tokens.flag, mask="strict", name="cell written")
-    symbol_read = last_whole_match(net, cell, written, tokens.symbol, name="symbol read")
-    construction, source = "Turing machine at any length", "Merrill and Sabharwal 2024, arXiv 2310.07923"
-    carried = {"longest in float64": longest, "longest in float32": longest_selection(FLOAT32_BITS)}
-    return next_step(net, machine, tokens.state, symbol_read, construction, source, carried)
+    return tested
+
+
+def carried() -> dict[str, object]:
+    """Return the longest sequences that formats carry."""
+    return {
+        f"longest in float{width}": longest_selection(bits) for width, bits in ((64, FLOAT64_BITS), (32, FLOAT32_BITS))
+    }

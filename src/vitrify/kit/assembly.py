@@ -20,7 +20,7 @@ from vitrify.net.cells import Cell
 from vitrify.net.experts import Expert
 from vitrify.net.labels import HeadLabel, Labels, SpaceLabel, UnitsLabel
 from vitrify.net.positions import PositionFormula
-from vitrify.net.sparse import from_entries, is_sparse
+from vitrify.net.sparse import dense, from_entries, is_sparse
 from vitrify.net.transformer import Block, Groups, Head, Transformer
 from vitrify.net.weights import Weights
 
@@ -38,7 +38,7 @@ def assemble(network: Network, *, arithmetic: Arithmetic = "float64") -> Weights
     width, symbols = layout.width, len(network.output.symbols)
     arrays: dict[str, Matrix] = {}
     tabled = [("embed.W_E", network.embedded, len(network.inputs))]
-    if not network.formulas:
+    if not (network.formulas or network.rounding):
         tabled.append(("pos_embed.W_pos", network.positional, network.pads + network.max_length))
     for name, tables, rows in tabled:
         arrays[name] = _Entries(layout).write(tables, np.arange(rows)).matrix((rows, width))
@@ -163,14 +163,20 @@ def _recurrence(recurs: Sequence[Recur], layout: Layout) -> tuple[Cell | None, d
     if not recurs:
         return None, {}
     state = sum(op.writes.size for op in recurs)
+    if len(recurs) > 1 and any(op.full for op in recurs):
+        raise BuildRefused("a layer has one recurrence with matrices, and no other")
     scaled, driven, written = _Entries(layout), _Entries(layout), _Entries(layout)
     at = 0
     for op in recurs:
         own = np.arange(at, at + op.writes.size)
-        scaled.read(op.scale.parts, own)
+        scaled.read(op.scale.parts, np.arange(op.scale.size) + at)
         driven.read(op.drives.parts, own)
         written.write([(op.writes, np.eye(op.writes.size))], own)
         at += op.writes.size
+    if any(op.full for op in recurs):
+        matrices = dense(scaled.matrix((layout.width, state * state))).reshape(layout.width, state, state)
+        arrays = {"W_A": matrices, "W_B": driven.matrix((layout.width, state))}
+        return Cell("full", state), arrays | {"W_C": written.matrix((state, layout.width))}
     arrays = {name: entries.matrix((layout.width, state)) for name, entries in (("W_A", scaled), ("W_B", driven))}
     return Cell("diagonal", state), arrays | {"W_C": written.matrix((state, layout.width))}
 

@@ -2,8 +2,8 @@ r"""Positions by formula: dimensions of the residual stream that are polynomials
 
 The token $t = 1, 2, \dots$ has $\sum_k c_k t^k$ in the dimension of a formula; pads have $t = 0$. No array depends on
 the length of a sequence, so the same weights read sequences of any length. Coefficients are whole numbers, and so are
-all results, which a format of $p$ significant bits holds exactly while $\sum_k |c_k| t^k \le 2^p$ (`exact_to`). A longer
-sequence is refused, and one on which the format rounds too much (`Transformer.rounding`).
+all results, which a format of $p$ significant bits holds exactly while $\sum_k |c_k| t^k \le 2^p$ (`exact_to`). A
+longer sequence is refused, and one on which the format rounds too much (`Transformer.rounding`).
 """
 
 from __future__ import annotations
@@ -56,10 +56,11 @@ def rows_by_formula(
     longest = net.exact_to(xp.finfo(kind).nmant + 1)
     if tokens > longest:
         raise InputError(
-            f"the sequence has {tokens} tokens, and {kind} carries this network exactly up to {longest}: use a shorter sequence or float64"
+            f"the sequence has {tokens} tokens, and {kind} carries this network exactly up to {longest}: use a shorter "
+            "sequence or float64"
         )
     t = xp.maximum(positions - net.pads + 1, 0).astype(kind)[..., None]
-    rows = xp.zeros((), dtype=kind)
+    rows = xp.zeros((*t.shape[:-1], net.d_model), dtype=kind)
     for power in _powers(net)[::-1]:  # Horner's rule: every step is a whole number
         rows = rows * t + xp.asarray(power, dtype=kind)
     return rows
@@ -67,16 +68,16 @@ def rows_by_formula(
 
 def _powers(net: Transformer) -> Float[np.ndarray, "power dim"]:
     """Return the coefficients by power and dimension."""
-    table = np.zeros((max(len(formula.coefficients) for formula in net.formulas), net.d_model))
+    table = np.zeros((max((len(formula.coefficients) for formula in net.formulas), default=0), net.d_model))
     for formula in net.formulas:
         table[: len(formula.coefficients), formula.dim] = formula.coefficients
     return table
 
 
 def tabulated(weights: W) -> W:
-    """Return a network without formulas that computes the same up to its maximum length, from a table of positions."""
+    """Return the network that computes the same up to its maximum length, from a table of positions."""
     net = weights.architecture
-    if not getattr(net, "formulas", ()):
+    if getattr(net, "tabled", True):
         return weights
     table = rows_by_formula(net, np.arange(net.positions), net.max_length, np.dtype(np.float64))
     stored = replace(net, formulas=(), rounding=0)

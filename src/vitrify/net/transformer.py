@@ -124,7 +124,7 @@ def _refuse_dims(dims: Sequence[int], width: int, what: str) -> None:
 
 @dataclass(frozen=True)
 class Transformer:
-    r"""A transformer over `inputs`, the first of which is the beginning-of-sequence token (BOS), put first `pads` times.
+    r"""A transformer over `inputs`, the first of which is the beginning-of-sequence token (BOS), `pads` times in front.
 
     - `max_length` and `min_length` bound the tokens of a sequence, without the pads.
     - `norm` puts a layer norm before every attention, every MLP and the unembedding, with `eps` under the root.
@@ -134,8 +134,9 @@ class Transformer:
       `max_length` positions, and the output is that of the last. One that reads rows has a vector at each position.
     - The blocks run `loops` times over, with the same weights.
     - `formulas`: some dimensions are computed from the position (`positions.py`), and there is no table of positions.
-      With a `rounding` of $c > 0$ such a net is tested up to `max_length`, and reads sequences as long as $c n^2 u \le
-      1$ for their $n$ positions, where $u$ is the unit roundoff of the format in which it runs.
+    - With a `rounding` of $c > 0$ there is no table either. Such a net is tested up to `max_length`, and reads
+      sequences as long as $c n^2 u \le 1$ for their $n$ positions, where $u$ is the unit roundoff of the format in
+      which it runs.
     """
 
     tag: ClassVar[str] = "transformer"
@@ -175,9 +176,7 @@ class Transformer:
 
     def _refuse_formulas(self) -> None:
         """Refuse formulas of positions that do not fit, or are not exact at the longest sequence."""
-        if not self.formulas:
-            if self.rounding:
-                raise FolderError("net.rounding is for nets whose positions are given by formulas")
+        if self.tabled:
             return
         if self.reads != "tokens":
             raise FolderError(f"net.formulas are for nets that read tokens, not {self.reads}")
@@ -203,13 +202,18 @@ class Transformer:
         return self.max_length + self.pads
 
     @property
+    def tabled(self) -> bool:
+        """True if there is a table of positions, which bounds the length of a sequence."""
+        return not (self.formulas or self.rounding)
+
+    @property
     def longest(self) -> int:
         """The number of tokens of the longest sequence that it reads."""
         return self.exact_to(FLOAT64_BITS) if self.rounding else self.max_length
 
     def exact_to(self, bits: int) -> int:
         """Return the number of tokens up to which positions by formula are exact in a format of so many bits."""
-        longest = min(formula.exact_to(bits) for formula in self.formulas)
+        longest = min((formula.exact_to(bits) for formula in self.formulas), default=1 << bits)
         return min(longest, isqrt((1 << bits) // self.rounding) - self.pads) if self.rounding else longest
 
     @cached_property
@@ -307,7 +311,7 @@ class Transformer:
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Name and shape of every array; the names are those that interpretability tools use."""
         shapes: dict[str, tuple[int, ...]] = {"embed.W_E": (len(self.inputs), self.d_model)}
-        if not self.formulas:
+        if self.tabled:
             shapes["pos_embed.W_pos"] = (self.positions, self.d_model)
         for index, block in enumerate(self.blocks):
             at_attention, at_mlp, _ = self.widths[2 * index : 2 * index + 3]

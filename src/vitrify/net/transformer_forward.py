@@ -57,7 +57,7 @@ def forward(
         embedded = matmul(inputs, root["embed.W_E"])
         embedded = embedded[:, None] if vector else embedded
     position_rows = positions if starts is None else xp.minimum(starts[:, None] + positions, net.positions - 1)
-    if net.formulas:
+    if not net.tabled:
         last = start + inputs.shape[1] if starts is None else net.positions
         positional = rows_by_formula(net, position_rows, last - net.pads, embedded.dtype)
     else:

@@ -134,7 +134,6 @@ def test_networks_without_formulas_keep_their_names() -> None:
     [
         ({"formulas": (PositionFormula(0, (0, 1)), PositionFormula(0, (1,)))}, "dimensions of formulas must be differ"),
         ({"formulas": (PositionFormula(4, (0, 1)),)}, "dimensions of formulas must be different dimensions below 4"),
-        ({"formulas": (), "rounding": 9}, "rounding is for nets whose positions are given by formulas"),
         ({"max_length": 200_000}, "positions by formula are exact up to 165140 in float64, not 200000"),
         ({"rounding": 1 << 47}, "positions by formula are exact up to 7 in float64, not 9"),
         ({"reads": "vector"}, "formulas are for nets that read tokens, not vector"),

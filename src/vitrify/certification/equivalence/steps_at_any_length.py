@@ -1,4 +1,4 @@
-r"""Lemma "machine steps at any length": a network whose positions are formulas writes the steps of a Turing machine.
+r"""Lemma "machine steps at any length": a network without a table of positions writes the steps of a Turing machine.
 
 A word is the input and then the steps. Token $x$ at position $i = 0, 1, \dots$ (BOS is 0) has the move $\mu(x)$, 0 for
 BOS and letters. $H_i$ is the sum of the moves up to $i$, the cell of the machine's head. The token wrote to $W_i$: a
@@ -16,6 +16,10 @@ see these vectors; what is not named must be 0.
 3. Layer 3: a token $j$ has the score $2H_i W_j - W_j^2$, BOS $H_i^2 - \tfrac12$. The last key of those with the best
    score is selected: the last token that wrote to $H_i$, else BOS. Its symbol is read, the blank of BOS.
 4. Units and logits see the token and the symbol read, and nothing else: for every pair they give the step of the rule.
+
+A recurrent layer may stand in the place of layers 1 and 2. It carries $(H, H^2, p, p^2, 1)$ with $p = W + 1$, 0 at BOS.
+Instances: $(0, 0, 0, 0, 1)$ at BOS, and for every other token the matrix $(H + \mu, H^2 + 2\mu H + \mu^2, p', p'^2, 1)$
+with $p' = H + 1$ for a step and $p' = p + 1$ for a letter. Then no number is rounded but in sums that are exact.
 
 By induction over the steps, this is right for every word in exact arithmetic. All weights that enter a score are powers
 of two or 0, no two numbers share a dimension, and all numbers but $a, b, a', b'$ are multiples of 1/2, at most
@@ -42,7 +46,7 @@ from vitrify.net.weights import Weights, has_architecture
 from vitrify.spec.computation.turing import TuringMachine
 
 BITS = 53  # of float64
-HEADS = (2, 4, 1)
+HEADS, RECURRENT_HEADS = (2, 4, 1), (0, 1)
 MAX_WEIGHT = 4.0  # of what enters a score
 
 
@@ -50,14 +54,22 @@ MAX_WEIGHT = 4.0  # of what enters a score
 def machine_steps_at_any_length(case: SpecCase) -> SpecProof:
     """Prove that a network with positions by formula writes the steps of a Turing machine."""
     weights = case.weights
-    if not has_architecture(weights, Transformer) or not weights.architecture.formulas:
-        raise Undecided("positions are not given by formulas")
+    if not has_architecture(weights, Transformer) or weights.architecture.tabled:
+        raise Undecided("there is a table of positions")
     net = weights.architecture
-    if net.heads_per_layer != HEADS or any(net.units_per_layer[:-1]) or net.pads != 1 or net.loops != 1:
-        raise Undecided(f"steps are followed through three layers of {HEADS} heads, with units in the last")
+    heads = net.heads_per_layer
+    if heads not in (HEADS, RECURRENT_HEADS) or any(net.units_per_layer[:-1]) or net.pads != 1 or net.loops != 1:
+        raise Undecided(f"steps are followed through layers of {HEADS} heads, or a recurrence and one head")
+    if net.norm or net.residual != "add" or any(block.experts for block in net.blocks):
+        raise Undecided("steps are not followed through norms, experts and concatenating residuals")
+    if [bool(block.cell) for block in net.blocks] != [heads == RECURRENT_HEADS, *[False] * (len(heads) - 1)]:
+        raise Undecided("there is a recurrence in the wrong place, or none")
     stream = _Stream(weights, case.spec)
-    _means(stream)
-    _whole_numbers(stream)
+    if heads == RECURRENT_HEADS:
+        _recurrence(stream)
+    else:
+        _means(stream)
+        _whole_numbers(stream)
     read = _last_writes(stream)
     stream.need_apart()
     _need_rules(case, stream, read)
@@ -65,7 +77,7 @@ def machine_steps_at_any_length(case: SpecCase) -> SpecProof:
     if not separated(longest + 1, BITS):
         raise Undecided(f"at {longest} symbols rounding may exceed the gap of a head of layer 2")
     if 4 * (longest + 1) ** 2 > 1 << (BITS - 1):
-        raise Undecided(f"at {longest} symbols the scores of layer 3 are not exact")
+        raise Undecided(f"at {longest} symbols the scores of the last layer are not exact")
     checked = {"vectors of the residual stream": len(stream.vectors), "tokens": len(net.inputs), "symbols": len(read)}
     return SpecProof("machine steps at any length", longest, checked, exact=True)
 
@@ -84,8 +96,12 @@ def separated(positions: int, bits: int) -> bool:
 class _Stream:
     """The vectors of which the residual stream is a sum, by name, and the tokens with their parts.
 
-    `t` and `t²` are what formulas add; `tokens` [token, dim] are embeddings, that of BOS first.
+    `t` and `t²` are what formulas add; `tokens` [token, dim] are embeddings, that of BOS first, and `constant` what all
+    positions have besides. `writes` are what stands in the stream at a token, but for the constant: one vector, one
+    times the cell written, and one times its square.
     """
+
+    writes: tuple[Floats, Floats, Floats]
 
     def __init__(self, weights: Weights, spec: TuringMachine) -> None:
         net = weights.architecture
@@ -95,6 +111,7 @@ class _Stream:
         self.parts = [(spec.blank, 0, spec.start), *(parts_of(spec, token) for token in net.inputs[1:])]
         self.letters = np.array([token in spec.alphabet for token in net.inputs], dtype=float)
         self.letters[0] = 0.0
+        self.constant: Floats = np.zeros(net.d_model)
         self.vectors: dict[str, Floats] = {"t": np.zeros(net.d_model), "t²": np.zeros(net.d_model)}
         for formula in net.formulas:
             constant, *powers = (*formula.coefficients, 0, 0)
@@ -113,13 +130,14 @@ class _Stream:
         head = self.net.blocks[block].heads[index]
         if head.attention != "hard" or head.window is not None or arrays["beta"] != 1:
             raise Undecided(f"head {block}.{index} is not hard, or sees only a window")
-        if any(_crowded(arrays[f"W_{letter}"]) for letter in "KVO"):
+        if block < len(self.net.blocks) - 1 and any(_crowded(arrays[f"W_{letter}"]) for letter in "KVO"):
             raise Undecided(f"head {block}.{index} adds up several dimensions")
         return head, arrays
 
     def need_apart(self) -> None:
         """Refuse vectors that share a dimension with each other or with an embedding: their sum would be rounded."""
-        used = np.array([self.tokens.any(axis=0), *(vector != 0 for vector in self.vectors.values())])
+        vectors = (self.constant, *self.vectors.values())
+        used = np.array([self.tokens.any(axis=0), *(vector != 0 for vector in vectors)])
         if (used.sum(axis=0) > 1).any():
             raise Undecided("two numbers share a dimension")
 
@@ -206,6 +224,37 @@ def _whole_numbers(stream: _Stream) -> None:
         if set(pair) != {1.0, -1.0} or not np.array_equal(pair[1.0], pair[-1.0]):
             raise Undecided("layer 2 has no two heads of opposite signs that write one number")
         stream.vectors |= {name: pair[1.0][0], f"{name}²": pair[1.0][1]}
+    stream.writes = (stream.constant, stream.vectors["W"], stream.vectors["W²"])
+
+
+def _recurrence(stream: _Stream) -> None:
+    """Check the matrix of every token, and add the vectors of the numbers that a recurrent layer carries."""
+    cell = stream.net.blocks[0].cell
+    if (
+        cell is None
+        or cell.kind != "full"
+        or cell.state != 5
+        or any(vector.any() for vector in stream.vectors.values())
+    ):
+        raise Undecided("the recurrence does not carry five numbers by matrices, or there are positions")
+    arrays = {key: np.asarray(dense(stream.weights.arrays[f"blocks.0.rec.{key}"])) for key in ("W_A", "W_B", "W_C")}
+    for name, array in arrays.items():
+        _need_powers(array, f"{name} of the recurrence")
+    driven = stream.tokens @ arrays["W_B"]
+    stream.need_equal(driven, np.outer(np.arange(len(driven)) == 0, np.eye(5)[4]), "what drives the recurrence")
+    matrices = np.einsum("xi,ist->xst", stream.tokens, arrays["W_A"])
+    for (_, move, _), letter, matrix in list(zip(stream.parts, stream.letters, matrices, strict=True))[1:]:
+        row = np.eye(5)
+        place = row[2] + row[4] if letter else row[0] + row[4]
+        square = row[3] + 2 * row[2] + row[4] if letter else row[1] + 2 * row[0] + row[4]
+        wanted = (row[0] + move * row[4], row[1] + 2 * move * row[0] + move**2 * row[4], place, square, row[4])
+        stream.need_equal(matrix, np.stack(wanted, axis=1), "a matrix of the recurrence")
+    *numbers, stream.constant = arrays["W_C"]
+    if any(np.count_nonzero(vector) != 1 for vector in (*numbers, stream.constant)):
+        raise Undecided("a number of the recurrence is not in one dimension")
+    stream.vectors |= dict(zip(("H", "H²", "p", "p²"), numbers, strict=True))
+    place, square = numbers[2:]
+    stream.writes = (place + square, place + 2 * square, square)  # p = W + 1
 
 
 def _mixed(stream: _Stream, matrix: Floats) -> bool:
@@ -216,21 +265,24 @@ def _mixed(stream: _Stream, matrix: Floats) -> bool:
 
 def _last_writes(stream: _Stream) -> dict[str, Floats]:
     """Check instance 3; return what is added for every symbol read."""
-    head, part = stream.head(2, 0)
+    head, part = stream.head(len(stream.net.blocks) - 1, 0)
     if head.mask != "causal" or head.ties != "right" or not 0 <= head.resolution < 0.5:
-        raise Undecided("the head of layer 3 does not take the last of the best keys")
-    queries = stream.tokens @ part["W_Q"] + part["b_Q"]
-    keys = stream.tokens @ part["W_K"] + part["b_K"]
+        raise Undecided("the last head does not take the last of the best keys")
+    always = stream.tokens + stream.constant
+    queries, keys = always @ part["W_Q"] + part["b_Q"], always @ part["W_K"] + part["b_K"]
     stream.need_equal(queries, queries[0], "queries of tokens")
-    stream.need_equal(keys[1:], 0.0, "keys of tokens")
+    stream.need_equal(keys[1:], keys[1:2], "keys of tokens")
     by_cell = np.stack([queries[0], *(stream.vectors[name] @ part["W_Q"] for name in ("H", "H²"))])  # [1, H, H²]
-    stream.need(part["W_Q"], {"H": by_cell[1], "H²": by_cell[2]}, "queries of layer 3")
-    by_write = np.stack([keys[0], *(stream.vectors[name] @ part["W_K"] for name in ("W", "W²"))])  # [BOS, W, W²]
-    stream.need(part["W_K"], {"W": by_write[1], "W²": by_write[2]}, "keys of layer 3")
-    stream.need_equal(by_cell @ by_write.T, np.array([[-0.5, 0, -1], [0, 2, 0], [1, 0, 0]]), "scores of layer 3")
+    stream.need(part["W_Q"], {"H": by_cell[1], "H²": by_cell[2]}, "queries of the last layer")
+    names = [name for name in stream.vectors if name[0] in "Wp"]
+    stream.need(part["W_K"], {name: stream.vectors[name] @ part["W_K"] for name in names}, "keys of the last layer")
+    offset, number, square = (vector @ part["W_K"] for vector in stream.writes)
+    by_write = np.stack([keys[0], keys[1:2].sum(axis=0) + offset, number, square])  # [BOS, 1, W, W²]
+    wanted = np.array([[-0.5, 0, 0, -1], [0, 0, 2, 0], [1, 0, 0, 0]])
+    stream.need_equal(by_cell @ by_write.T, wanted, "scores of the last layer")
     out = part["W_V"] @ part["W_O"]
-    stream.need(out, {}, "values of layer 3")
-    values = stream.tokens @ out + part["b_V"] @ part["W_O"]
+    stream.need(out, {}, "values of the last layer")
+    values = always @ out + part["b_V"] @ part["W_O"]
     read: dict[str, Floats] = {}
     for (symbol, _, _), value in zip(stream.parts, values, strict=True):
         stream.need_equal(value, read.setdefault(symbol, value), f"values of {symbol!r}")
@@ -240,14 +292,14 @@ def _last_writes(stream: _Stream) -> dict[str, Floats]:
 def _need_rules(case: SpecCase, stream: _Stream, read: dict[str, Floats]) -> None:
     """Check instance 4: the steps for every token and every symbol that may be read after it."""
     arrays, net, spec = stream.weights.arrays, stream.net, case.spec
-    names = [f"blocks.2.mlp.{name}" for name in ("W_in", "b_in", "W_out", "b_out")]
+    names = [f"blocks.{len(net.blocks) - 1}.mlp.{name}" for name in ("W_in", "b_in", "W_out", "b_out")]
     w_in, b_in, w_out, b_out = (np.asarray(dense(arrays[name])) for name in names)
     w_u, b_u = (np.asarray(dense(arrays[f"unembed.{name}"])) for name in ("W_U", "b_U"))
     stream.need(w_in, {}, "units")
     stream.need(w_u, {}, "logits")
     rules = {(rule.state, rule.read): net.output.symbols.index(rule.step) for rule in spec.rules}
     for symbol, value in read.items():
-        x = stream.tokens + value
+        x = stream.tokens + stream.constant + value
         logits = (x + np.maximum(x @ w_in + b_in, 0.0) @ w_out + b_out) @ w_u + b_u
         expected = np.array([rules[state, symbol] for _, _, state in stream.parts])
         if not (logit_margins(logits, expected) > case.oracle.TIE).all():

@@ -95,7 +95,7 @@ def _covered(weights: Weights[Architecture]) -> Weights:
     """Return the net, without loops, if its margins can be worked out; refuse other architectures."""
     if not has_architecture(weights, Transformer) or weights.architecture.reads != "tokens":
         raise Undecided("margins are worked out for transformers that read tokens")
-    if weights.architecture.formulas and weights.architecture.positions > MAX_COMPUTED_POSITIONS:
+    if not weights.architecture.tabled and weights.architecture.positions > MAX_COMPUTED_POSITIONS:
         raise Undecided(f"margins are not worked out for {weights.architecture.positions:,} positions by formula")
     weights = unrolled(weights)
     net = weights.architecture

@@ -17,8 +17,6 @@ from __future__ import annotations
 from math import isqrt
 from typing import Literal
 
-import numpy as np
-
 from vitrify.kit.network import Affine, Attend, Bank, Builder, Integers, Space
 
 ROUNDING = 16  # the factor of $n^2 u$
@@ -60,18 +58,18 @@ def whole_from_mean(
     return net.add(Bank(name, tuple(heads), writes, values, truncation=0.0, error=0.0))
 
 
-def last_whole_match(net: Builder, query: Space, key: Space, value: Space, *, name: str) -> Space:
+def last_whole_match(net: Builder, query: Affine, key: Affine, value: Space, *, name: str) -> Space:
     r"""Return a value at the last position whose whole number $k$ equals the query $q$; that at BOS if there is none.
 
-    Both spaces hold a number and its square, 0 at BOS. The score is $2qk - k^2 = q^2 - (q-k)^2$, and $q^2 - 1/2$ at
-    BOS: all scores are multiples of 1/2, and matches are tied.
+    The maps are $(q, q^2)$ and $(k, k^2)$, the latter $(0, 0)$ at BOS. The score is $2qk - k^2 = q^2 - (q-k)^2$, and
+    $q^2 - 1/2$ at BOS: all scores are multiples of 1/2, and matches are tied.
     """
     longest = float(net.longest)
-    sink = Affine.of({query: [[0.0], [1.0]]}, [-0.5])
+    asked = query @ [[2.0, 0.0, 0.0], [0.0, 0.0, 1.0]] + Affine.constant([0.0, -1.0, -0.5])
     return net.attend(
         f"last match: {name}",
-        query=Affine.of({query: [[2.0, 0.0], [0.0, 0.0]]}, [0.0, -1.0]).beside(sink),
-        key=Affine.of({key: np.eye(2)}).beside(Affine.of({net.bos: [[1.0]]})),
+        query=asked,
+        key=key.beside(Affine.of({net.bos: [[1.0]]})),
         value=Affine.copy(value),
         writes=Space(name, value.kind),
         gap=0.5,
