@@ -24,8 +24,8 @@ MACHINE = increment(4)
 
 
 @cache
-def network() -> Weights:
-    net: Weights = build(MACHINE, "turing-any-length", max_length=30)
+def network(name: str = "turing-any-length") -> Weights:
+    net: Weights = build(MACHINE, name, max_length=30)
     return net
 
 
@@ -73,6 +73,7 @@ def formulas(index: int, **changes: Any) -> Weights:
 )
 def test_it_is_proved_to_the_end_of_float64(machine: TuringMachine) -> None:
     assert proved(build(machine, "turing-any-length"), machine) == 23_726_565
+    assert proved(build(machine, "turing-hybrid-any-length"), machine) == 23_726_565
 
 
 def test_a_net_that_reads_longer_words_is_proved_no_further() -> None:
@@ -81,7 +82,7 @@ def test_a_net_that_reads_longer_words_is_proved_no_further() -> None:
 
 
 BROKEN: dict[str, tuple[Callable[[], Weights], str]] = {
-    "a table": (lambda: tabulated(network()), "not given by formulas"),
+    "a table": (lambda: tabulated(network()), "table of positions"),
     "another power": (lambda: formulas(1, coefficients=(0, 0, 0, 1)), "more than t and t²"),
     "a constant": (lambda: formulas(0, coefficients=(1, 1)), "more than t and t²"),
     "twice the position": (lambda: formulas(0, coefficients=(0, 2)), "scores|layer"),
@@ -106,8 +107,8 @@ BROKEN: dict[str, tuple[Callable[[], Weights], str]] = {
     "left ties": (lambda: head(2, 0, ties="left"), "does not take the last"),
     "a wide resolution": (lambda: head(2, 0, resolution=0.5), "does not take the last"),
     "a strict last head": (lambda: head(2, 0, mask="strict"), "does not take the last"),
-    "no sink": (lambda: plus("blocks.2.attn.W_K", (0, dim("bos"), 2), -1.0), "scores of layer 3"),
-    "a high sink": (lambda: plus("blocks.2.attn.b_Q", (0, 2), 1.0), "scores of layer 3"),
+    "no sink": (lambda: plus("blocks.2.attn.W_K", (0, dim("bos"), 2), -1.0), "scores of the last layer"),
+    "a high sink": (lambda: plus("blocks.2.attn.b_Q", (0, 2), 1.0), "scores of the last layer"),
     "units see the cell": (lambda: plus("blocks.2.mlp.W_in", (dim("cell"), 0), 0.01), "units of H"),
     "logits see the position": (lambda: plus("unembed.W_U", (dim("index"), 0), 1e-9), "logits of t"),
     "softmax": (lambda: head(2, 0, attention="softmax"), "is not hard"),
@@ -132,3 +133,44 @@ def test_another_rule_of_the_machine_is_noticed() -> None:
     other = TuringMachine("right", rules, ("done",), ("0", "1"), length=4)
     with pytest.raises(Undecided, match="a step after reading '0' is not that of its rule"):
         proved(network(), other)
+
+
+RECURRENCE = "turing-hybrid-any-length"
+CELLS = network(RECURRENCE).labels.space("cells").dims
+
+
+def recurrent(array: str, index: Any, by: float) -> Weights:
+    weights = network(RECURRENCE)
+    changed = np.array(weights.arrays[array], dtype=float)
+    changed[index] += by
+    return weights.with_array(array, changed)
+
+
+def place_of(name: str) -> int:
+    return network(RECURRENCE).labels.space(name).dims[0]
+
+
+@pytest.mark.parametrize(
+    ("array", "index", "by", "reason"),
+    [
+        ("blocks.0.rec.W_B", (place_of("bos"), 0), 1.0, "what drives"),
+        ("blocks.0.rec.W_B", (place_of("move"), 0), 1.0, "what drives"),
+        ("blocks.0.rec.W_A", (place_of("move"), 0, 1), -1.0, "a matrix"),
+        ("blocks.0.rec.W_A", (place_of("moves"), 4, 1), 1.0, "a matrix"),
+        ("blocks.0.rec.W_A", (place_of("letter"), 2, 2), 1.0, "a matrix"),
+        ("blocks.0.rec.W_A", (place_of("step"), 0, 2), -2.0, "a matrix"),
+        ("blocks.0.rec.W_A", (place_of("symbol"), 0, 0), 1.0, "a matrix"),
+        ("blocks.0.rec.W_A", (place_of("letter"), 0, 0), 0.3, "small powers of two"),
+        ("blocks.0.rec.W_C", (2, CELLS[0]), 1.0, "one dimension"),
+        ("blocks.0.rec.W_C", (0, CELLS[0]), 1.0, "last layer"),
+        ("embed.W_E", (1, CELLS[0]), 1.0, "queries of tokens"),
+        ("blocks.1.attn.b_K", (0, 0), 1.0, "scores of the last layer"),
+        ("blocks.1.attn.W_K", (0, place_of("bos"), 2), -1.0, "scores of the last layer"),
+        ("blocks.1.attn.W_Q", (0, CELLS[2], 0), 1.0, "queries of the last layer"),
+        ("blocks.1.mlp.W_in", (CELLS[1], 0), 1.0, "units of H²"),
+        ("unembed.W_U", (CELLS[3], 0), 1.0, "logits of p²"),
+    ],
+)
+def test_nothing_is_proved_of_a_recurrence_that_differs(array: str, index: Any, by: float, reason: str) -> None:
+    with pytest.raises(Undecided, match=reason):
+        proved(recurrent(array, index, by))

@@ -11,6 +11,7 @@ from cases import each
 from oracles.naive_turing import steps_of
 from vitrify.certification import certify
 from vitrify.certification.mutation_test import mutation_test
+from vitrify.constructions.any_length_hybrid_turing import sizes as recurrent_sizes
 from vitrify.constructions.any_length_turing import any_length_turing, sizes
 from vitrify.constructions.catalogue import build
 from vitrify.errors import BuildRefused
@@ -28,7 +29,9 @@ from vitrify.spec.computation.turing import (
     random_machine,
 )
 
-NAME = "turing-any-length"
+NAME, RECURRENCE = "turing-any-length", "turing-hybrid-any-length"
+NAMES = (NAME, RECURRENCE)
+SIZES = {NAME: sizes, RECURRENCE: recurrent_sizes}
 STEPS = 200
 
 
@@ -45,9 +48,10 @@ def answers(weights: Weights, word: str, steps: list[str]) -> list[str]:
     return [net.output.symbols[place] for place in logits.argmax(axis=-1)]
 
 
-def test_palindromes_to_20_letters() -> None:
+@pytest.mark.parametrize("name", NAMES)
+def test_palindromes_to_20_letters(name: str) -> None:
     machine = palindrome(2)
-    weights = build(machine, NAME)
+    weights = build(machine, name)
     rng = np.random.default_rng(0)
     for length in range(21):
         half = "".join(rng.choice(["a", "b"], size=length // 2))
@@ -60,9 +64,10 @@ def test_palindromes_to_20_letters() -> None:
             assert said["accepted"] == ("yes" if each_word == each_word[::-1] else "no")
 
 
-def test_the_busy_beaver_takes_107_steps_and_writes_13_ones() -> None:
+@pytest.mark.parametrize("name", NAMES)
+def test_the_busy_beaver_takes_107_steps_and_writes_13_ones(name: str) -> None:
     machine = busy_beaver()
-    (thought,) = generate(build(machine, NAME), [()], 107)
+    (thought,) = generate(build(machine, name), [()], 107)
     assert (list(thought.symbols), "10" + "1" * 12) == naive(machine, "", 200)
     assert thought.stopped
 
@@ -73,10 +78,11 @@ def test_random_machines_to_200_steps(seed: int) -> None:
     halting = 0.02 if seed % 3 == 0 else 0.0
     machine = random_machine(seed, 1 + seed % 6, 2 + seed % 3, halting=halting, length=4, steps=STEPS)
     word = "".join(machine.alphabet[(seed + place) % len(machine.alphabet)] for place in range(seed % 5))
-    weights = build(machine, NAME)
     steps = naive(machine, word, STEPS)[0]
-    assert answers(weights, word, steps) == steps
-    assert not sizes(machine).problems(weights.sizes)
+    for name in NAMES:
+        weights = build(machine, name)
+        assert answers(weights, word, steps) == steps
+        assert not SIZES[name](machine).problems(weights.sizes)
 
 
 @pytest.mark.slow
@@ -84,20 +90,23 @@ def test_random_machines_to_200_steps(seed: int) -> None:
 def test_200_random_machines_decoded_for_200_steps(seed: int) -> None:
     machine = random_machine(1000 + seed, 1 + seed % 8, 2 + seed % 4, halting=0.01 * (seed % 2), length=5, steps=STEPS)
     word = "".join(machine.alphabet[(seed * place) % len(machine.alphabet)] for place in range(5))
-    (thought,) = generate(build(machine, NAME), [word], STEPS)
-    assert list(thought.symbols) == naive(machine, word, STEPS)[0]
+    for name in NAMES:
+        (thought,) = generate(build(machine, name), [word], STEPS)
+        assert list(thought.symbols) == naive(machine, word, STEPS)[0]
 
 
 @pytest.mark.slow
 def test_a_counter_counts_for_2500_steps() -> None:
     machine = counter(2500)
-    (thought,) = generate(build(machine, NAME), [()], 2500)
-    assert list(thought.symbols) == naive(machine, "", 2500)[0]
+    for name in NAMES:
+        (thought,) = generate(build(machine, name), [()], 2500)
+        assert list(thought.symbols) == naive(machine, "", 2500)[0]
 
 
-def test_long_inputs_are_read() -> None:
+@pytest.mark.parametrize("name", NAMES)
+def test_long_inputs_are_read(name: str) -> None:
     machine = increment(2)
-    weights = build(machine, NAME, max_length=5)
+    weights = build(machine, name, max_length=5)
     word = "10" * 150 + "1" * 50
     steps = naive(machine, word, 1000)[0]
     assert answers(weights, word, steps) == steps
@@ -118,13 +127,16 @@ def test_the_stream_holds_both_cells_and_their_squares() -> None:
     assert seen.read("cell") == [[0, 0], [0, 0], [0, 0], [1, 1], [2, 4], [1, 1], [0, 0]]
     assert seen.read("cell written") == [[0, 0], [0, 0], [1, 1], [0, 0], [1, 1], [2, 4], [1, 1]]
     assert seen.read("symbol read")[2:] == ["1", "1", "_", "1", "1"]
+    seen = trace(build(increment(4), RECURRENCE), ["1", "1", *steps])
+    assert seen.read("cells")[-3:] == [[2, 4, 2, 4, 1], [1, 1, 3, 9, 1], [0, 0, 2, 4, 1]]
+    assert seen.read("symbol read")[2:] == ["1", "1", "_", "1", "1"]
 
 
 def test_negative_cells_are_told_apart() -> None:
     rules = {"a": {"_": "x L b", "x": "x L b"}, "b": {"_": "_ L c", "x": "_ L c"}, "c": {"_": "x R a", "x": "_ R a"}}
     machine = TuringMachine.of(rules, start="a", halt=[], alphabet=[], marks=["x"], steps=300)
     steps = naive(machine, "", 300)[0]
-    assert answers(build(machine, NAME), "", steps) == steps
+    assert all(answers(build(machine, name), "", steps) == steps for name in NAMES)
     assert min(trace(build(machine, NAME), steps[:60]).read("cell"))[0] < -5
 
 
@@ -156,15 +168,17 @@ def test_what_is_refused() -> None:
     assert any_length_turing(increment(5), attention="hard").max_length == 133
 
 
-def test_nearly_every_mutation_is_noticed() -> None:
+@pytest.mark.parametrize("name", NAMES)
+def test_nearly_every_mutation_is_noticed(name: str) -> None:
     """What survives belongs to negative cells, to which this machine never comes, or is told twice."""
     machine = palindrome(6)
-    tested = mutation_test(build(machine, NAME, max_length=40), machine, count=60, work=1e7)
+    tested = mutation_test(build(machine, name, max_length=40), machine, count=60, work=1e7)
     assert tested.rate >= 0.85, tested.survivors
 
 
-def test_both_links_are_proved_to_the_end_of_float64() -> None:
-    weights = build(palindrome(5), NAME)
+@pytest.mark.parametrize("name", NAMES)
+def test_both_links_are_proved_to_the_end_of_float64(name: str) -> None:
+    weights = build(palindrome(5), name)
     evidence = certify(weights, palindrome(5), work=1e7, prove=True)
     assert evidence.verdict == "holds"
     assert {(link.lemma, link.longest) for link in evidence.links} == {("machine steps at any length", 23_726_565)}
