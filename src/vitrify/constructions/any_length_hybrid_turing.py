@@ -28,6 +28,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from vitrify.arrays import Floats
 from vitrify.constructions.any_length_turing import carried, tested_length
 from vitrify.constructions.catalogue import Attention, DeclaredSizes, MaxLength, construction
 from vitrify.constructions.turing import embedded, moves_of, next_states, next_step
@@ -37,15 +38,16 @@ from vitrify.kit.recurrence import Recur
 from vitrify.spec.computation.turing import TuringMachine
 from vitrify.spec.ngrams.model import BEGIN
 
-CELL, CELL_SQUARED, PLACE, PLACE_SQUARED, ONE = range(STATE := 5)
+STATE = 5
+CELL, CELL_SQUARED, PLACE, PLACE_SQUARED, ONE = range(STATE)
 
 
 def sizes(machine: TuringMachine) -> DeclaredSizes:
     """Return all sizes, none of which depends on a length."""
     states, working, symbols = len(next_states(machine)), len(machine.working), len(machine.symbols)
     width = states + working + 3 * symbols + len(moves_of(machine)) + 10
-    sizes = DeclaredSizes.of_layers((0, 1), (0, working * symbols), width)
-    return DeclaredSizes({**sizes.exact, "attention_layers": 1})
+    both = DeclaredSizes.of_layers((0, 1), (0, working * symbols), width)
+    return DeclaredSizes({**both.exact, "attention_layers": 1})
 
 
 @construction(
@@ -67,9 +69,9 @@ def any_length_hybrid_turing(
     step = net.embed("step", Flag(), steps.astype(float))
     moves = net.embed("moves", Flag(), np.array([[move != ""] for move in _moves(net)], dtype=float))
     counts = net.add(_counts(net, tokens.move, moves, tokens.flag, step))
-    place = Affine.of({counts: _columns((PLACE, 0, 1.0), (PLACE, 1, -2.0), (PLACE_SQUARED, 1, 1.0))}, [-1.0, 1.0])
+    place = Affine.of({counts: _matrix(2, (PLACE, 0, 1.0), (PLACE, 1, -2.0), (PLACE_SQUARED, 1, 1.0))}, [-1.0, 1.0])
     written = net.at_tokens(place)
-    cell = Affine.of({counts: _columns((CELL, 0, 1.0), (CELL_SQUARED, 1, 1.0))})
+    cell = Affine.of({counts: _matrix(2, (CELL, 0, 1.0), (CELL_SQUARED, 1, 1.0))})
     symbol_read = last_whole_match(net, cell, written, tokens.symbol, name="symbol read")
     construction, source = "Turing machine, recurrence and one head, at any length", "Wen, Dang and Lyu 2024"
     return next_step(net, machine, tokens.state, symbol_read, construction, f"{source}, arXiv 2402.18510", carried())
@@ -81,12 +83,17 @@ def _moves(net: Builder) -> list[str]:
     return [each[1].replace("S", "") if len(each) == 3 else "" for each in parts]
 
 
-def _columns(*entries: tuple[int, int, float]) -> np.ndarray:
-    """Return a matrix of the state to two numbers, from its entries."""
-    matrix = np.zeros((STATE, 2))
+def _matrix(columns: int, *entries: tuple[int, int, float]) -> Floats:
+    """Return a matrix with a row for each number of the state, from its entries."""
+    matrix = np.zeros((STATE, columns))
     for row, column, value in entries:
         matrix[row, column] = value
     return matrix
+
+
+def _transition(*entries: tuple[int, int, float]) -> Floats:
+    """Return a matrix of the state, its rows one after the other."""
+    return _matrix(STATE, *entries).reshape(1, -1)
 
 
 def _counts(net: Builder, move: Space, moves: Space, letter: Space, step: Space) -> Recur:
@@ -105,11 +112,3 @@ def _counts(net: Builder, move: Space, moves: Space, letter: Space, step: Space)
     }
     drives = Affine.of({net.bos: np.eye(STATE)[[ONE]]})
     return Recur("cells", Affine.of(scale), drives, Space("cells", kind), error_gain=0.0, full=True)
-
-
-def _transition(*entries: tuple[int, int, float]) -> np.ndarray:
-    """Return a matrix of the state in one row, from its entries."""
-    matrix = np.zeros((STATE, STATE))
-    for row, column, value in entries:
-        matrix[row, column] = value
-    return matrix.reshape(1, -1)
