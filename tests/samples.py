@@ -17,9 +17,17 @@ SAMPLES: dict[type, list[object]] = {}  # what every construction of a type must
 for spec in (sample for kind in kinds() for sample in kind.spec.samples().values()):
     SAMPLES.setdefault(type(spec), []).append(spec)
 ENTRIES = {entry.name: entry for entry in constructions()}
+
+
+def own(entry: Construction) -> Attention:
+    """Return the attention under which an entry is certified: softmax, unless it is fixed."""
+    fixed: Attention = entry.fixed.get("attention", "softmax")
+    return fixed
+
+
 SOFT_AND_ANOTHER = [  # each entry with two kinds of attention, the second in turn; the third is slow
     (name, attention)
-    if attention == "softmax" or ATTENTIONS.index(attention) == 1 + place % (len(ATTENTIONS) - 1)
+    if attention in ("softmax", own(ENTRIES[name])) or ATTENTIONS.index(attention) == 1 + place % (len(ATTENTIONS) - 1)
     else pytest.param(name, attention, marks=pytest.mark.slow)
     for place, name in enumerate(ENTRIES)
     for attention in ATTENTIONS
@@ -33,8 +41,8 @@ def common(entry: Construction, attention: Attention = "softmax", length: int = 
 
 
 def built(entry: Construction, spec: object, attention: Attention) -> Weights[Any] | None:
-    """The net of an entry, or nothing where it refuses in a sentence; without a choice of attention, it is softmax."""
-    if "attention" not in entry.choices and attention != "softmax":
+    """The net of an entry, or nothing where it refuses in a sentence; without a choice of attention, it has its own."""
+    if "attention" not in entry.choices and attention != own(entry):
         return None
     try:
         return build(spec, entry.name, **common(entry, attention))

@@ -11,7 +11,7 @@ import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import chain, groupby, islice, product
-from math import prod
+from math import isqrt, prod
 from pathlib import Path
 from secrets import randbits
 from typing import Any
@@ -120,13 +120,19 @@ def _recheck(folder: Path, report: Recheck) -> None:
     _need(not broken or broken["tried"] - broken["rejected"] == len(broken["survivors"]), "survivors are missing")
     if odd:
         raise NotImplementedError(f"recheck runs plain transformers that read tokens; this net differs in {odd[0]}")
-    _claims(evidence, net["max_length"], report)
+    _claims(evidence, isqrt(2**53 // net["rounding"]) - 1 if "rounding" in net else net["max_length"], report)
     arrays, meaning = _arrays(files["model.safetensors"], net), _meaning(read_spec(folder / config["spec"]), net)
     every = np.concatenate([array.ravel() for name, array in arrays.items() if not name.endswith(".")])
     largest = float(np.abs(every).max())
     sizes: JsonObject = {"nonzero": np.count_nonzero(every), "dense": every.size, "max_abs": largest}
     _need(data["sizes"] == sizes, f"the weights have {sizes}, and the certificate states {data['sizes']}")
     report.done.append("weights: {nonzero} of {dense} are not zero, {max_abs:.6g} at most".format(**sizes))
+    t = np.maximum(np.arange(net["max_length"] + net["pads"]) + 1.0 - net["pads"], 0)
+    if net.get("formulas"):  # a dimension is a polynomial of the position, 0 at the pads
+        arrays["pos_embed.W_pos"] = np.zeros((len(t), net["d_model"]))
+        for each in net["formulas"]:
+            arrays["pos_embed.W_pos"][:, each["dim"]] = np.polynomial.polynomial.polyval(t, each["coefficients"])
+    _need(len(arrays["pos_embed.W_pos"]) == len(t), "the positions are not the network's")
     reach = _heads(arrays, net, labels["heads"], evidence.get("proof"), report)
     _answers(arrays, net, meaning, evidence["domains"], report)
     lemma = evidence["links"][1].get("lemma")
@@ -206,7 +212,6 @@ def _arrays(content: bytes, net: JsonObject) -> dict[str, Array]:
         flat[name].reshape(-1)[entries] = values
     finite = all(array.dtype == float and np.isfinite(array).all() for array in flat.values())
     _need(finite, "some weight is not a finite number of type float64")
-    _need(len(flat["pos_embed.W_pos"]) == net["max_length"] + net["pads"], "the positions are not the network's")
     for start in [f"blocks.{index}." for index in range(len(net["blocks"]))]:
         flat[start] = {key.removeprefix(start): array for key, array in flat.items() if key.startswith(start)}
     return flat
@@ -350,7 +355,7 @@ def _answers(arrays: Arrays, net: JsonObject, meaning: Meaning, domains: list[Js
         every = chain(*(product(symbols, repeat=length) for length in range(fewest, longest + 1)))
         words = list(islice(language.prefixes(longest) if language else every, count + 1))
         _need(len(words) == count and len(words[-1]) == longest, f"there are not {count} words to length {longest}")
-        further = islice(language.prefixes(), count, count + 1) if language else symbols
+        further = islice(language.prefixes(net["max_length"]), count, count + 1) if language else symbols
         longer = longest < net["max_length"] and [*further]
         _need(not longer or part["method"] == "sampled", f"there are words longer than {longest}: not exhaustive")
         ahead = {"none", "after"} & {head["mask"] for block in net["blocks"] for head in block["heads"]}

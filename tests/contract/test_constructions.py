@@ -12,7 +12,7 @@ import pytest
 
 from built import ATTENTIONS
 from cases import each
-from samples import ENTRIES, LENGTH, SAMPLES, SOFT_AND_ANOTHER, built, common
+from samples import ENTRIES, LENGTH, SAMPLES, SOFT_AND_ANOTHER, built, common, own
 from vitrify.certification import certify
 from vitrify.certification.evidence import Scope
 from vitrify.constructions.catalogue import Attention, Construction, build, constructions
@@ -96,7 +96,7 @@ def test_what_is_read_without_importing_is_what_is_imported(entry: Construction)
 @pytest.mark.long
 @pytest.mark.parametrize(("name", "attention"), SOFT_AND_ANOTHER)
 def test_it_builds_right_or_refuses(name: str, attention: Attention) -> None:
-    """Every sample that it builds is certified; under soft attention, both links at least as far as is declared."""
+    """Every sample that it builds is certified; under its own attention, both links as far as is declared."""
     entry, seen = ENTRIES[name], list[tuple[Scope, ...]]()
     for spec, weights in zip(SAMPLES[entry.kind], nets(name, attention), strict=True):
         if weights is None:
@@ -106,10 +106,9 @@ def test_it_builds_right_or_refuses(name: str, attention: Attention) -> None:
         if "max_length" in entry.choices:
             assert net.max_length == LENGTH
         if isinstance(net, Transformer):
-            kind = entry.fixed.get("attention", attention)
-            assert weights.about["attention"] == kind
-            assert {head.attention for block in net.blocks for head in block.heads} <= {kind}
-        evidence = certify(weights, spec, work=1e7, prove=attention == "softmax")
+            assert weights.about["attention"] == attention
+            assert {head.attention for block in net.blocks for head in block.heads} <= {attention}
+        evidence = certify(weights, spec, work=1e7, prove=attention == own(entry))
         assert evidence.verdict == "holds", evidence
         assert evidence.cases > 0
         assert evidence.domains
@@ -122,7 +121,7 @@ def test_it_builds_right_or_refuses(name: str, attention: Attention) -> None:
         if evidence.proof is not None:
             assert evidence.proof["holds"] or (entry.unproved or "margins are") in evidence.proof["reason"]
             assert seen[-1][0].proved or not evidence.proof["holds"]
-    if attention == "softmax":
+    if attention == own(entry):
         least = (max(scopes, key=list(Scope).index) for scopes in zip(*seen, strict=True))
         weakest = tuple(scope.value if scope.proved else "sampled" for scope in least)  # larger specs have more inputs
         assert entry.certified == weakest, f"declare certified={weakest!r}"
@@ -132,7 +131,7 @@ def test_it_builds_right_or_refuses(name: str, attention: Attention) -> None:
 @each_entry
 def test_the_name_and_the_card_say_up_to_which_length_the_weights_were_made(entry: Construction) -> None:
     """Weights that are the same at two lengths, without a table of positions, are the same at every length."""
-    for spec, weights in zip(SAMPLES[entry.kind], nets(entry.name, "softmax"), strict=True):
+    for spec, weights in zip(SAMPLES[entry.kind], nets(entry.name, own(entry)), strict=True):
         if weights is None or weights.architecture.reads != "tokens" or weights.architecture.max_length < 2:
             continue
         net: Any = weights.architecture
@@ -140,7 +139,7 @@ def test_the_name_and_the_card_say_up_to_which_length_the_weights_were_made(entr
         other = at_another_length(entry, spec)
         depends = positions(weights).any() or (other is not None and tables(weights) != tables(other))
         assert says or not depends
-        assert says or "every length" in entry.certified
+        assert says or "every length" in entry.certified or net.longest > net.max_length
         assert not says or depends or other is None or "every length" not in entry.certified
         assert f"# {net.name}\n" in card(weights)
         assert not depends or "the weights depend on T" in card(weights)
@@ -167,7 +166,7 @@ def tables(weights: Weights[Any]) -> dict[str, bytes]:
 @pytest.mark.long
 @each_entry
 def test_something_is_built_and_by_default_everything(entry: Construction) -> None:
-    found = nets(entry.name, "softmax")
+    found = nets(entry.name, own(entry))
     assert any(found)
     assert all(found) or not entry.default
 
@@ -190,7 +189,7 @@ def test_it_is_deterministic(entry: Construction, attention: Attention) -> None:
 @each_entry
 def test_every_part_is_named(entry: Construction) -> None:
     """Every dimension belongs to a space, every head and every unit to a label."""
-    for weights in nets(entry.name, "softmax"):
+    for weights in nets(entry.name, own(entry)):
         if weights is None:
             continue
         if not isinstance(weights.architecture, Transformer):

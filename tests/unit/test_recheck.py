@@ -46,6 +46,7 @@ NETS: dict[str, tuple[str, str | None, dict[str, Any]]] = {
     "numbers": ("estimate.task.toml", None, {}),
     "gates": ("adder8.aag", None, {}),
     "steps": ("increment.tm.toml", None, {}),
+    "positions": ("increment.tm.toml", "turing-any-length", {"max_length": 30}),
     "grammar": ("phrases.pcfg", None, {}),
     "patterns": ("awoke.patterns", None, {}),
     "recall": ("capitals.pairs", None, {}),
@@ -88,6 +89,16 @@ def test_a_certified_folder_agrees(folders: Callable[[str], Path], name: str) ->
 def test_where_heads_look_is_worked_out_again(folders: Callable[[str], Path]) -> None:
     assert "β of 5 heads, and where 5 of them look, at all positions" in recheck(folders("hard")).done
     assert any(line.startswith("margins of") for line in recheck(folders("truth")).left)
+
+
+@pytest.mark.long
+def test_positions_by_formula_are_computed_again(folders: Callable[[str], Path], tmp_path: Path) -> None:
+    shutil.copytree(folders("positions"), tmp_path / "net")
+    config = json.loads((tmp_path / "net" / "config.json").read_text(encoding="utf-8"))
+    config["net"]["formulas"][1]["coefficients"] = [0, 0, 2]
+    (tmp_path / "net" / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    sealed(tmp_path / "net", _nothing)
+    assert "the answer to" in str(recheck(tmp_path / "net").problem)
 
 
 def test_the_same_certificate_has_the_same_bytes(folders: Callable[[str], Path], tmp_path: Path) -> None:

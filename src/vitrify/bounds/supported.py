@@ -5,6 +5,7 @@ from __future__ import annotations
 from vitrify.arrays import Floats
 from vitrify.errors import BuildRefused, InputError
 from vitrify.net.architecture import Architecture
+from vitrify.net.positions import tabulated
 from vitrify.net.sparse import dense
 from vitrify.net.transformer import AttentionKind, Transformer
 from vitrify.net.weights import Weights
@@ -24,7 +25,7 @@ def plain_arrays(weights: Weights[Architecture], attention: AttentionKind, purpo
     odd += ["vectors as input"] * (net.reads != "tokens") + ["a growing residual stream"] * (net.residual != "add")
     if odd:
         raise BuildRefused(f"only {attention} attention over tokens {purpose}; this net has {', '.join(odd)}")
-    return {name: dense(array) for name, array in weights.arrays.items()}
+    return {name: dense(array) for name, array in tabulated(weights).arrays.items()}
 
 
 def refuse_length(net: Transformer, length: int) -> None:

@@ -37,11 +37,15 @@ def subjects() -> Subjects:
 
 
 def check(subject: Subject) -> Evidence:
-    machine, prompts = subject.spec, list(subject.spec.prompts())
-    witness, most = None, 0
+    return thoughts(subject, list(subject.spec.prompts())).adding(*sized(subject))
+
+
+def thoughts(subject: Subject, prompts: list[tuple[str, ...]], method: Method = Method.EXHAUSTIVE) -> Evidence:
+    """Return the evidence that the steps after some inputs are those of the machine, generated one by one."""
+    machine, witness, most = subject.spec, None, 0
     batches = (list(same) for _, same in groupby(prompts, key=len))  # what is broken shows on the shortest
-    thoughts = (thought for batch in batches for thought in generate(subject.weights, batch, machine.limit))
-    for prompt, thought in zip(prompts, thoughts, strict=True):
+    generated = (thought for batch in batches for thought in generate(subject.weights, batch, machine.limit))
+    for prompt, thought in zip(prompts, generated, strict=True):
         right = machine.thought(prompt, machine.limit)
         most = max(most, thought.steps)
         if thought.symbols != right:
@@ -50,9 +54,8 @@ def check(subject: Subject) -> Evidence:
             witness |= {"actual": thought.symbols[wrong:][:1]}
             break
     limits = {"steps at most": machine.limit}
-    inputs = Domain("inputs", Method.EXHAUSTIVE, len(prompts), longest=machine.length, settings=limits)
-    evidence = witnessed(witness, len(prompts), inputs)
-    return evidence.adding(Quantity("longest thought", most), *sized(subject))
+    inputs = Domain("inputs", method, len(prompts), longest=machine.length, settings=limits)
+    return witnessed(witness, len(prompts), inputs).adding(Quantity("longest thought", most))
 
 
 sabotage = zeroing("blocks.0.attn.W_O", 0)  # the net believes that it stands on the first cell for ever

@@ -106,12 +106,12 @@ def construction(
 ) -> Callable[[Callable[P, N]], Callable[P, N]]:
     """Register a function as a construction; all arguments but `sizes` are literals, which the catalogue parses.
 
-    `certified` says for which words the two links of a certificate hold, at least, of all its nets under soft attention
-    (`certification.evidence.Link`): the stored weights compute their ideal; the ideal computes the spec. They are
-    proved for `every length` or up to the maximum length (`to T`), or tested on samples (`sampled`). `unproved` is the
-    reason that a failing proof of margins gives. `sizes` takes the spec, and by keyword the options that its formulas
-    need. Contract tests check all three. Any other keyword fixes a parameter of the function, which is then no option:
-    one function may be several constructions.
+    `certified` says for which words the two links of a certificate hold, at least, of all its nets under softmax
+    attention, or that which is fixed (`certification.evidence.Link`): the stored weights compute their ideal; the ideal
+    computes the spec. They are proved for `every length` or up to the maximum length (`to T`), or tested on samples
+    (`sampled`). `unproved` is the reason that a failing proof of margins gives. `sizes` takes the spec, and by keyword
+    the options that its formulas need. Contract tests check all three. Any other keyword fixes a parameter of the
+    function, which is then no option: one function may be several constructions.
     """
     del summary, default, certified, unproved, fixed
 
@@ -286,7 +286,8 @@ def build(
     """Return the weights of a spec, by the named construction or the default one of its type.
 
     Options are the keyword parameters of the construction: `build(spec, "log-depth", max_length=8, attention="hard")`.
-    The name of a network says up to which length T it was built, unless it is the same at every length.
+    The name of a network says up to which length T it was built, unless it is the same at every length, or computes
+    its positions.
     """
     from vitrify.kit.assembly import assemble
     from vitrify.net.weights import Weights, has_bounded_length
@@ -297,7 +298,7 @@ def build(
     net: Any = weights.architecture
     if net.reads != "tokens" or net.max_length < 2:
         return weights
-    if "every length" in entry.certified and not has_bounded_length(weights):
+    if net.longest > net.max_length or ("every length" in entry.certified and not has_bounded_length(weights)):
         return weights
     return replace(weights, architecture=replace(net, name=f"{net.name}, up to T = {net.max_length}"))
 

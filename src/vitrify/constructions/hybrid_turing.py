@@ -61,7 +61,7 @@ def hybrid_turing(
     tokens = embedded(net, machine)
     letters = np.arange(len(net.inputs))[:, None] - 1
     letter = net.embed("letter", Flag(), ((letters >= 0) & (letters < len(machine.alphabet))).astype(float))
-    always = Affine.of({letter: [[1.0]], tokens.step: [[1.0]]})
+    always = Affine.of({letter: [[1.0]], tokens.flag: [[1.0]]})
     reach = float(length)
     cell = running_sum(net, Affine.copy(tokens.move), ("c",), reach, carry=always, low=-reach, name="cell")
     place = running_sum(net, Affine.copy(letter), ("p",), reach, carry=Affine.copy(letter), name="place in the input")

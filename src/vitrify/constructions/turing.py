@@ -24,7 +24,9 @@ For $T$ positions, $Q'$ states with rules, $Q$ to which some rule goes, $G$ symb
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -42,20 +44,23 @@ from vitrify.spec.ngrams.model import BEGIN
 
 
 class Tokens(NamedTuple):
-    """The spaces a token embeds: a step's next state, symbol and move; a letter has the start state and no move."""
+    """The spaces a token embeds: a step's next state, symbol and move; a letter has the start state and no move.
+
+    The flag marks steps, or letters.
+    """
 
     state: Space
     symbol: Space
     move: Space
-    step: Space
+    flag: Space
 
 
 def sizes(machine: TuringMachine, *, attention: AttentionKind, max_length: int | None) -> DeclaredSizes:
     """Return all sizes: codes of the 2T + 1 cells, a table of states and symbols."""
     length = reading_length(machine, max_length)
-    states, working, symbols = len(_states(machine)), len(machine.working), len(machine.symbols)
+    states, working, symbols = len(next_states(machine)), len(machine.working), len(machine.symbols)
     bits = max(2, (2 * length).bit_length())
-    width = states + working + 3 * symbols + len(_moves(machine)) + 2 * bits + (6 if attention == "hard" else 7)
+    width = states + working + 3 * symbols + len(moves_of(machine)) + 2 * bits + (6 if attention == "hard" else 7)
     return DeclaredSizes.of_layers((2, 1), (8 * length + 1, working * symbols), width)
 
 
@@ -76,12 +81,12 @@ def turing(machine: TuringMachine, *, attention: Attention = "softmax", max_leng
     tokens = embedded(net, machine)
     reach = float(length)
     cell = count(net, Affine.copy(tokens.move), ("c",), reach, low=-reach, abs_total=reach, name="cell")
-    letter = copy_unless(net, tokens.step, net.index, name="place in the input")
+    letter = copy_unless(net, tokens.flag, net.index, name="place in the input")
     construction, source = "Turing machine, step by step", "Merrill and Sabharwal 2024, arXiv 2310.07923"
     return stepping(net, machine, tokens, cell, letter, construction, source)
 
 
-def embedded(net: Builder, machine: TuringMachine) -> Tokens:
+def embedded(net: Builder, machine: TuringMachine, flag: Literal["step", "letter"] = "step") -> Tokens:
     """Embed the tokens of a machine; return their spaces."""
     taken = [step.split(",") for step in machine.vocabulary[len(machine.alphabet) :]]
     read = [(symbol, "", machine.start) for symbol in (machine.blank, *machine.alphabet)]  # BOS, and the letters
@@ -91,8 +96,10 @@ def embedded(net: Builder, machine: TuringMachine) -> Tokens:
     symbol = net.embed("symbol", symbols, _codes(machine.symbols, [s for s, _, _ in read]))
     moves = np.array([[MOVES.get(move, 0.0)] for _, move, _ in read])
     move = net.embed("move", Integers(("m",), -1.0, 1.0), moves)
-    step = net.embed("step", Flag(), np.array([[1.0 if move else 0.0] for _, move, _ in read]))
-    return Tokens(state, symbol, move, step)
+    marked = np.arange(len(read)) > len(machine.alphabet)
+    if flag == "letter":
+        marked = (np.arange(len(read)) > 0) & ~marked
+    return Tokens(state, symbol, move, net.embed(flag, Flag(), marked[:, None].astype(float)))
 
 
 def stepping(
@@ -111,7 +118,20 @@ def stepping(
     steps(net, went, np.arange(-length, length + 1.0), [(written, cells.codes)], name=f"whole numbers: {written.name}")
     symbol_read = recent_match(net, here, written, symbol, name="symbol read")
 
-    parts = MultiHot((*machine.symbols, *_moves(machine), *_states(machine)))
+    return next_step(net, machine, state, symbol_read, construction, source)
+
+
+def next_step(
+    net: Builder,
+    machine: TuringMachine,
+    state: Space,
+    symbol_read: Space,
+    construction: str,
+    source: str,
+    about: Mapping[str, object] = MappingProxyType({}),
+) -> Network:
+    """Return the net that writes the step of the rule for a state and a symbol; `about` are further facts of it."""
+    parts = MultiHot((*machine.symbols, *moves_of(machine), *next_states(machine)))
     rows = [(rule, *_parts(machine, rule.step)) for rule in machine.rules]
     patterns = np.array([(machine.working.index(r.state), machine.symbols.index(r.read)) for r, *_ in rows])
     outputs = np.array([sum(np.eye(parts.size)[part] for part in some) for _, *some in rows])
@@ -122,7 +142,7 @@ def stepping(
         logits[list(_parts(machine, text)), column] = 1.0
     output = Output("class", machine.written)
     readout = Readout(((following, logits),), np.zeros(len(machine.written)), {following: 0.125})
-    facts = {"states": len(machine.working), "symbols": len(machine.symbols)}
+    facts = {"states": len(machine.working), "symbols": len(machine.symbols), **about}
     return net.network(output, readout, construction, facts, source=f"in the spirit of {source}", reuse=False)
 
 
@@ -137,11 +157,12 @@ def _codes(values: tuple[str, ...], held: list[str]) -> Floats:
     return np.eye(len(values))[[values.index(value) for value in held]]
 
 
-def _moves(machine: TuringMachine) -> tuple[str, ...]:
+def moves_of(machine: TuringMachine) -> tuple[str, ...]:
+    """Return the moves of some rule."""
     return tuple(move for move in MOVES if any(rule.move == move for rule in machine.rules))
 
 
-def _states(machine: TuringMachine) -> tuple[str, ...]:
+def next_states(machine: TuringMachine) -> tuple[str, ...]:
     """Return the states that some rule goes to."""
     return tuple(dict.fromkeys(rule.to for rule in machine.rules))
 
@@ -149,6 +170,6 @@ def _states(machine: TuringMachine) -> tuple[str, ...]:
 def _parts(machine: TuringMachine, step: str) -> tuple[int, int, int]:
     """Return the indices of the parts of a step among those of all steps."""
     symbol, move, state = step.split(",")
-    symbols, moves, states = machine.symbols, _moves(machine), _states(machine)
+    symbols, moves, states = machine.symbols, moves_of(machine), next_states(machine)
     first = len(symbols) + len(moves)
     return symbols.index(symbol), len(symbols) + moves.index(move), first + states.index(state)

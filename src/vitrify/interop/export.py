@@ -20,6 +20,7 @@ from vitrify.interop.uniform import MAX_PARAMETERS
 from vitrify.net.architecture import Architecture, SequenceArchitecture
 from vitrify.net.conv import Convolutional
 from vitrify.net.folder import load, save, spec_path, write_json
+from vitrify.net.positions import tabulated
 from vitrify.net.weights import Weights
 from vitrify.spec import read_spec
 
@@ -97,7 +98,7 @@ def export(
         with tempfile.TemporaryDirectory() as made:
             save(trained(source), Path(made) / "net")
             return export(Path(made) / "net", target, out, precision=precision, seed=seed, say=say)
-    weights = load(source)
+    weights = tabulated(load(source))
     refused, dense = f"{weights.architecture.name!r} can't be exported to {target}: ", weights.sizes.dense
     if dense > MAX_PARAMETERS:
         raise BuildRefused(f"{refused}it has {dense:,} parameters with their zeros, more than {MAX_PARAMETERS:,}")

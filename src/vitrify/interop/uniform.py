@@ -28,6 +28,7 @@ from vitrify.errors import BuildRefused, FolderError
 from vitrify.interop.folders import write_tensors
 from vitrify.net.architecture import Architecture, Output
 from vitrify.net.disentangle import together
+from vitrify.net.positions import tabulated
 from vitrify.net.sparse import DENSE_DENSITY, DENSE_ENTRIES, dense, from_entries
 from vitrify.net.transformer import Block, Head, Transformer
 from vitrify.net.weights import Weights
@@ -97,7 +98,7 @@ def spread(weights: Weights, penalty: float = 2.0**14) -> Uniform:
     features = obstacles(weights.architecture)
     if features:
         raise BuildRefused("the uniform shape has no " + ", no ".join(features))
-    weights = together(weights)
+    weights = together(tabulated(weights))
     net = weights.architecture
     blocks = [block for _, block in net.turns]
     added = places(net)

@@ -19,7 +19,8 @@ from vitrify.kit.schedule import Schedule, schedule
 from vitrify.net.cells import Cell
 from vitrify.net.experts import Expert
 from vitrify.net.labels import HeadLabel, Labels, SpaceLabel, UnitsLabel
-from vitrify.net.sparse import from_entries, is_sparse
+from vitrify.net.positions import PositionFormula
+from vitrify.net.sparse import dense, from_entries, is_sparse
 from vitrify.net.transformer import Block, Groups, Head, Transformer
 from vitrify.net.weights import Weights
 
@@ -36,10 +37,10 @@ def assemble(network: Network, *, arithmetic: Arithmetic = "float64") -> Weights
             raise BuildRefused(f"errors of {new.name!r} would grow from round to round: snap it")
     width, symbols = layout.width, len(network.output.symbols)
     arrays: dict[str, Matrix] = {}
-    for name, tables, rows in (
-        ("embed.W_E", network.embedded, len(network.inputs)),
-        ("pos_embed.W_pos", network.positional, network.pads + network.max_length),
-    ):
+    tabled = [("embed.W_E", network.embedded, len(network.inputs))]
+    if not (network.formulas or network.rounding):
+        tabled.append(("pos_embed.W_pos", network.positional, network.pads + network.max_length))
+    for name, tables, rows in tabled:
         arrays[name] = _Entries(layout).write(tables, np.arange(rows)).matrix((rows, width))
     blocks, heads, units = [], [], []
     for index in range(plan.blocks):
@@ -72,10 +73,21 @@ def assemble(network: Network, *, arithmetic: Arithmetic = "float64") -> Weights
         groups=groups if any(groups) else (),
         reads=network.reads,
         loops=network.loops,
+        formulas=_formulas(network, layout),
+        rounding=network.rounding,
         name=network.name,
     )
     labels = Labels(_space_labels(network, plan, layout, sharp), tuple(heads), tuple(units))
     return Weights(architecture, arrays, labels, network.about)
+
+
+def _formulas(network: Network, layout: Layout) -> tuple[PositionFormula, ...]:
+    """Return the formulas of positions, one for each dimension."""
+    return tuple(
+        PositionFormula(dim, tuple(map(int, column)))
+        for space, powers in network.formulas
+        for dim, column in zip(layout.dims[space], powers.T.tolist(), strict=True)
+    )
 
 
 def _groups(network: Network, plan: Schedule, layout: Layout) -> tuple[Groups, ...]:
@@ -151,14 +163,20 @@ def _recurrence(recurs: Sequence[Recur], layout: Layout) -> tuple[Cell | None, d
     if not recurs:
         return None, {}
     state = sum(op.writes.size for op in recurs)
+    if len(recurs) > 1 and any(op.full for op in recurs):
+        raise BuildRefused("a layer has one recurrence with matrices, and no other")
     scaled, driven, written = _Entries(layout), _Entries(layout), _Entries(layout)
     at = 0
     for op in recurs:
         own = np.arange(at, at + op.writes.size)
-        scaled.read(op.scale.parts, own)
+        scaled.read(op.scale.parts, np.arange(op.scale.size) + at)
         driven.read(op.drives.parts, own)
         written.write([(op.writes, np.eye(op.writes.size))], own)
         at += op.writes.size
+    if any(op.full for op in recurs):
+        matrices = dense(scaled.matrix((layout.width, state * state))).reshape(layout.width, state, state)
+        arrays = {"W_A": matrices, "W_B": driven.matrix((layout.width, state))}
+        return Cell("full", state), arrays | {"W_C": written.matrix((state, layout.width))}
     arrays = {name: entries.matrix((layout.width, state)) for name, entries in (("W_A", scaled), ("W_B", driven))}
     return Cell("diagonal", state), arrays | {"W_C": written.matrix((state, layout.width))}
 

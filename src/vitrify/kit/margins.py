@@ -20,6 +20,8 @@ from typing import Literal, TypeAlias
 from vitrify.errors import BuildRefused
 from vitrify.kit.network import Affine, Network, Norm, Recur, Space
 from vitrify.kit.operations import Attend, Bank, Experts, Operation, Units, heads_of, written_by
+from vitrify.net.spaces import Flag, Integers
+from vitrify.net.sparse import is_sparse
 
 Arithmetic = Literal["float64", "float32"]
 Errors: TypeAlias = Mapping[Space, float]
@@ -51,7 +53,7 @@ class Margins:
 def margins(network: Network, arithmetic: Arithmetic = "float64") -> Margins:
     """Return the inverse temperature of every head and the error of every space; refuse if none will do."""
     needs = _needs(network)
-    errors: dict[Space, float] = {space: 0.0 for space, _ in (*network.embedded, *network.positional)}
+    errors: dict[Space, float] = dict.fromkeys(network.inputs_of_stream, 0.0)
     heads: dict[Attend, Sharpness] = {}
     for operation in network.operations:
         _check(repr(operation.name), operation.reads, needs, errors, arithmetic)
@@ -176,6 +178,8 @@ def _sharpness(
         return Sharpness(head.beta, least, None, None, head.shortfall, head.shortfall)
     if head.gap is None:
         return Sharpness(1.0, None, None, None, None, 0.0)
+    if head.attention == "hard" and _in_halves(head, errors, arithmetic):
+        return Sharpness(1.0, None, head.gap, head.bound / head.gap, None, 0.0)
     rounding = ROUNDOFF[arithmetic] * (head.query.size + 2) * head.bound
     kappa = head.bound / head.gap
     noisy = any(errors[space] > 0 for space in (*head.query.spaces, *head.key.spaces))
@@ -215,6 +219,18 @@ def _remedies(network: Network, head: Attend, arithmetic: Arithmetic) -> list[st
     positional = {space for space, _ in network.positional}
     size = "a smaller maximum length" if positional.intersection(head.reads) else "a smaller spec"
     return [*code, size, *(["float64"] if arithmetic == "float32" else [])]
+
+
+def _in_halves(head: Attend, errors: Mapping[Space, float], arithmetic: Arithmetic) -> bool:
+    """Return whether all scores are multiples of 1/2 that a format holds exactly: a head then rounds nothing."""
+    whole = all(
+        errors[space] == 0 and isinstance(space.kind, Integers | Flag)
+        for space in (*head.query.spaces, *head.key.spaces)
+    )
+    grids = ((head.query, 2), (head.key, 1))
+    weights = [scale * matrix for each, scale in grids for matrix in (*(m for _, m in each.parts), each.bias)]
+    halves = all(not is_sparse(matrix) and not (matrix % 1).any() for matrix in weights)
+    return whole and halves and 2 * head.bound * ROUNDOFF[arithmetic] <= 1
 
 
 def round_up(beta: float) -> float:

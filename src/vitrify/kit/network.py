@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from math import isqrt
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from vitrify.kit.norm import Norm
 from vitrify.kit.operations import Attend, Bank, Experts, Operation, Units, heads_of, written_by
 from vitrify.kit.recurrence import Recur
 from vitrify.net.architecture import Output, Reads
+from vitrify.net.positions import FLOAT64_BITS
 from vitrify.net.spaces import Bits, Circle, Flag, Integers, Kind, MultiHot, OneHot, Reals
 from vitrify.net.sparse import is_sparse
 from vitrify.net.transformer import AttentionKind
@@ -43,6 +45,8 @@ class Network:
 
     - `embedded` tables are [input, space]; row 0 is the beginning-of-sequence (BOS) token.
     - `positional` tables are [pads + max_length, space]; the first `pads` rows are those of BOS.
+    - `formulas`: instead of tables, coefficients [power, space] of polynomials of the position (`net/positions.py`).
+      `rounding` is then that of the architecture, which bounds the length on which the network is exact.
     - `reuse`: dimensions of spaces that are no longer read are used again, at the cost of one unit each to erase them.
     - `gather`: all heads whose input has passed the same number of heads are in one layer.
     - `reads`: a network that reads a vector has no tokens; `inputs` name its coordinates, and `embedded` tables are
@@ -66,6 +70,8 @@ class Network:
     reads: Reads = "tokens"
     loops: int = 1
     carries: tuple[tuple[Space, Space], ...] = ()
+    formulas: tuple[tuple[Space, Floats], ...] = ()
+    rounding: int = 0
     about: Mapping[str, object] = field(default_factory=dict)
 
     def __repr__(self) -> str:
@@ -75,12 +81,17 @@ class Network:
     def spaces(self) -> tuple[Space, ...]:
         """Return all spaces, in the order in which they are written."""
         written = [space for operation in self.operations for space in written_by(operation)]
-        return tuple([space for space, _ in self.embedded] + [space for space, _ in self.positional] + written)
+        return (*self.inputs_of_stream, *written)
+
+    @property
+    def inputs_of_stream(self) -> tuple[Space, ...]:
+        """Return the spaces that the token or the position sets."""
+        return tuple(space for space, _ in (*self.embedded, *self.positional, *self.formulas))
 
 
 def _lines(network: Network) -> Iterator[str]:
     yield f"Network {network.name!r}: {len(network.inputs)} inputs, at most {network.max_length} tokens"
-    for source, tables in (("token", network.embedded), ("position", network.positional)):
+    for source, tables in (("token", network.embedded), ("position", (*network.positional, *network.formulas))):
         for space, _ in tables:
             yield f"  {space.name} ← {source}  [{space.kind.tag} {space.size}]"
     for operation in network.operations:
@@ -138,7 +149,8 @@ class Builder:
 
     The attention kind and the maximum length are settings of the whole net, read by the head primitives. With `void`,
     every space that units write and heads read as keys or values is zero at BOS: its units are switched off there, and
-    one more unit subtracts the constants.
+    one more unit subtracts the constants. With `rounding`, positions are given by formulas instead of tables, and
+    no operation may depend on `max_length`.
     """
 
     def __init__(
@@ -151,13 +163,15 @@ class Builder:
         reads: Reads = "tokens",
         void: bool = False,
         min_length: int = 0,
+        rounding: int = 0,
     ) -> None:
-        self.void, self.min_length = void, min_length
+        self.void, self.min_length, self.rounding = void, min_length, rounding
         self.name, self.inputs, self.reads = name, tuple(inputs), reads
         self.pads = pads if reads == "tokens" else 0
         self.max_length, self.attention = max_length, attention
         self._embedded: list[tuple[Space, Matrix]] = []
         self._positional: list[tuple[Space, Floats]] = []
+        self._formulas: list[tuple[Space, Floats]] = []
         self._operations: list[Operation] = []
 
     def embed(self, name: str, kind: Kind, table: Matrix) -> Space:
@@ -176,6 +190,8 @@ class Builder:
         """Return a space set by the position: row t-1 of the table at token t; at BOS the rows `pads`, or zeros."""
         if table.shape != (self.max_length, kind.size):
             raise ValueError(f"the table of {name!r} must be {(self.max_length, kind.size)}, is {table.shape}")
+        if self.rounding:
+            raise ValueError(f"{name!r}: the positions of this network are given by formulas, not by tables")
         space = Space(name, kind)
         rows = np.zeros((self.pads + self.max_length, kind.size))
         rows[self.pads :] = table
@@ -184,9 +200,20 @@ class Builder:
         self._positional.append((space, rows))
         return space
 
+    def embed_formula(self, name: str, kind: Kind, coefficients: Floats) -> Space:
+        """Return a space set by polynomials of the position, of whole coefficients [power, space]."""
+        space = Space(name, kind)
+        self._formulas.append((space, coefficients))
+        return space
+
     def is_positional(self, space: Space) -> bool:
         """Return whether a space is set by the position alone."""
-        return any(space is positional for positional, _ in self._positional)
+        return any(space is positional for positional, _ in (*self._positional, *self._formulas))
+
+    @property
+    def longest(self) -> int:
+        """The number of tokens of the longest sequence that the network reads in float64."""
+        return isqrt((1 << FLOAT64_BITS) // self.rounding) - self.pads if self.rounding else self.max_length
 
     @cached_property
     def bos(self) -> Space:
@@ -196,14 +223,19 @@ class Builder:
     @cached_property
     def index(self) -> Space:
         """The position of the token, 1 to the maximum length; 0 at BOS."""
-        kind = Integers(("t",), 0.0, float(self.max_length))
-        return self.embed_position("index", kind, np.arange(1.0, self.max_length + 1)[:, None])
+        return self._power("index", "t", 1)
 
     @cached_property
     def square(self) -> Space:
         """The square of the position of the token; 0 at BOS."""
-        kind = Integers(("t²",), 0.0, float(self.max_length**2))
-        return self.embed_position("square", kind, np.arange(1.0, self.max_length + 1)[:, None] ** 2)
+        return self._power("square", "t²", 2)
+
+    def _power(self, name: str, label: str, power: int) -> Space:
+        """Return a power of the position, from a formula or a table."""
+        kind = Integers((label,), 0.0, float(self.longest**power))
+        if self.rounding:
+            return self.embed_formula(name, kind, np.eye(power + 1)[:, [power]])
+        return self.embed_position(name, kind, np.arange(1.0, self.max_length + 1)[:, None] ** power)
 
     def at_tokens(self, affine: Affine) -> Affine:
         """Return the same map with 0 at BOS, where it would be its bias."""
@@ -256,6 +288,8 @@ class Builder:
             min_length=self.min_length,
             embedded=tuple(self._embedded),
             positional=tuple(self._positional),
+            formulas=tuple(self._formulas),
+            rounding=self.rounding,
             operations=tuple(operations),
             readout=readout,
             pads=self.pads,

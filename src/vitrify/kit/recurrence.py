@@ -1,4 +1,4 @@
-"""Diagonal linear recurrences: an operation that runs in a cell beside the heads, and the running sum made of one."""
+"""Linear recurrences: an operation that runs in a cell beside the heads, and the running sum made of one."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ class Recur:
 
     `scale` is $s$ and `drives` is $d$, both read at every position, BOS included, without a bias. The scales are at
     most 1 in size and must be read without error. An error of 1 in every $d_t$ moves a coordinate of the state by
-    `lasting` at most, and rounding adds `error` (in float64).
+    `error_gain` at most, and rounding adds `error` (in float64). A `full` recurrence is $h_t = h_{t-1} S_t + d_t$ with
+    the rows of the matrix $S_t$ in `scale`, one after the other; all that it reads must be exact.
     """
 
     name: str
@@ -30,6 +31,7 @@ class Recur:
     writes: Space
     error_gain: float
     error: float = 0.0
+    full: bool = False
 
     def __post_init__(self) -> None:
         if self.drives.bias.any() or self.scale.bias.any():

@@ -47,7 +47,7 @@ def schedule(network: Network) -> Schedule:
 
 def _earliest(network: Network, floors: Mapping[int, int]) -> tuple[Schedule, dict[int, int]]:
     """Return the schedule, and the last moment at which heads of each nesting run."""
-    born = {space: 0 for space, _ in (*network.embedded, *network.positional)}
+    born = dict.fromkeys(network.inputs_of_stream, 0)
     last_read: dict[Space, int] = {}
     moments: dict[Operation, int] = {}
     nesting = dict.fromkeys(born, 0)
@@ -79,7 +79,7 @@ def _earliest(network: Network, floors: Mapping[int, int]) -> tuple[Schedule, di
 
 def _check(network: Network) -> None:
     """Raise ValueError unless every space has a unique name and is written once, before it is read."""
-    set_by_input = tuple(space for space, _ in (*network.embedded, *network.positional))
+    set_by_input = network.inputs_of_stream
     readout_reads = tuple(space for space, _ in network.readout.parts)
     passes = [(op.name, op.reads, written_by(op)) for op in network.operations]
     known: dict[str, Space] = {}

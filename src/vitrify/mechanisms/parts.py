@@ -20,6 +20,7 @@ from vitrify.arrays import Floats, Ints
 from vitrify.errors import BuildRefused
 from vitrify.net.architecture import Architecture
 from vitrify.net.labels import Labels
+from vitrify.net.positions import tabulated
 from vitrify.net.sparse import dense
 from vitrify.net.transformer import Transformer
 from vitrify.net.weights import Weights
@@ -139,6 +140,7 @@ def wiring(weights: Weights, grain: Grain = "units", groups: Mapping[str, Sequen
     Units are one node for each group that labels name (`units`), or all of a block together (`layers`); `groups` says
     instead which units of which block are nodes.
     """
+    weights = tabulated(weights)
     net = weights.architecture
     problems = obstacles(net)
     if problems:

@@ -117,6 +117,10 @@ class SequenceArchitecture(Architecture, Protocol):
     def max_length(self) -> int: ...
 
     @property
+    def longest(self) -> int:
+        """The length of the longest sequence that it reads: `max_length`, or more where no array depends on it."""
+
+    @property
     def input_ids(self) -> dict[str, int]:
         """The token id of every input symbol but BOS."""
 

@@ -20,6 +20,7 @@ from vitrify.net.explain_cells import RULES, followed
 from vitrify.net.explain_page import page
 from vitrify.net.explain_terms import Source, added, copied, listed, number, runs, signed, sources, terms_of, worked
 from vitrify.net.labels import HeadLabel, SpaceLabel, UnitsLabel
+from vitrify.net.positions import tabulated
 from vitrify.net.recurrent import Recurrent
 from vitrify.net.sparse import dense
 from vitrify.net.transformer import Groups, Transformer
@@ -149,7 +150,7 @@ def _what(net: Architecture) -> str:
             f"channels, the channels of one layer named below; {answers} ({net.output.kind})"
         )
     assert isinstance(net, Transformer)
-    reads = f"{len(net.inputs) - 1} symbols, at most {net.max_length} of them"
+    reads = f"{len(net.inputs) - 1} symbols, at most {net.longest} of them"
     if net.reads == "vector":
         reads = f"{len(net.inputs)} numbers at {net.max_length} positions"
     elif net.reads == "rows":
@@ -184,13 +185,11 @@ def _head(weights: Weights[Transformer], label: HeadLabel, shown: int | None) ->
         attends_to.append("itself alone" if head.window == 1 else f"only the last {head.window} positions, with itself")
     attends_to += [f"only BOS and the positions of its own segment of {head.segment}"] if head.segment else []
     copies = copied(w_v @ w_o, b_v @ w_o, inputs, [s for s in outputs if s.name == label.writes] or outputs)
-    parts = [
-        head.attention,
-        f"ties {head.ties}" if head.attention == "hard" else "",
-        head.mask if head.mask != "none" else "sees all",
-    ]
     beta = float(weights.arrays[f"{name}.beta"][label.index])
-    parts += [f"β {number(beta)}", f"gap {number(label.gap)}" if label.gap else "averages"]
+    parts = [head.attention, f"ties {head.ties}" if head.attention == "hard" else ""]
+    parts += [head.mask if head.mask != "none" else "sees all", f"β {number(beta)}"]
+    selects = "the best key wins" if head.attention == "hard" and w_q.any() else "averages"
+    parts += [f"gap {number(label.gap)}" if label.gap else selects]
     parts += [f"κ {number(label.kappa)}"] if label.kappa else []
     return HeadLines(
         location=f"{label.block}.{label.index}",
@@ -241,7 +240,7 @@ def _offset(weights: Weights[Transformer], a: Source, b: Source, table: Floats, 
     if net.reads != "tokens" or len(a.dims) < 2 or len(b.dims) < 2:
         return None
     embedded = weights.arrays["embed.W_E"]
-    codes = dense(weights.arrays["pos_embed.W_pos"])[net.pads :][:TRIED_POSITIONS]
+    codes = dense(tabulated(weights).arrays["pos_embed.W_pos"])[net.pads :][:TRIED_POSITIONS]
     if np.any(dense(embedded[:, list(a.dims + b.dims)])) or not codes[:, list(a.dims)].any():
         return None
     scores = (

@@ -315,7 +315,7 @@ def _reads(weights: Weights[Architecture]) -> str:
     net = weights.architecture
     if net.reads == "tokens":
         depends = "depend on T" if has_bounded_length(weights) else "are the same for every T"
-        return f"{len(net.inputs) - 1} symbols, up to T = {net.max_length} of them; the weights {depends}"
+        return f"{len(net.inputs) - 1} symbols, up to T = {net.longest} of them; the weights {depends}"
     return f"{len(net.inputs)} numbers" + (f" at each of {net.max_length} positions" if net.reads == "rows" else "")
 
 

@@ -52,8 +52,8 @@ def generate(
     _check(weights, steps, seed)
     prompt_ids = [encode(net, prompt) for prompt in prompts]
     for ids in prompt_ids:
-        if len(ids) + steps > net.max_length + 1:  # the last symbol is written and not read
-            max_steps = net.max_length + 1 - len(ids)
+        if len(ids) + steps > net.longest + 1:  # the last symbol is written and not read
+            max_steps = net.longest + 1 - len(ids)
             raise InputError(
                 f"after {len(ids)} tokens the network has room for {max_steps} steps, not {steps}: ask for fewer, or "
                 f"build it again for longer sequences"

@@ -30,10 +30,12 @@ def encode(net: SequenceArchitecture, words: Sequence[str]) -> list[int]:
     if unknown:
         readable = " ".join(net.inputs[1:21]) + (" …" if len(net.inputs) > 21 else "")
         raise InputError(f"this network does not read {', '.join(map(repr, unknown))}; it reads: {readable}")
-    if len(words) > net.max_length:
+    if len(words) > net.longest:
+        advice = f"build it again with --max-length {len(words)}"
+        if net.longest > net.max_length:
+            advice = "beyond that float64 rounds what it computes"
         raise InputError(
-            f"the sequence has {len(words)} tokens, the network was built for at most {net.max_length}: "
-            f"build it again with --max-length {len(words)}"
+            f"the sequence has {len(words)} tokens, the network was built for at most {net.longest}: {advice}"
         )
     if len(words) < (least := net.min_length or int(net.pads == 0)):  # without a pad, the first token is needed
         raise InputError(f"the sequence has {len(words)} tokens, the network was built for at least {least}")

@@ -67,6 +67,11 @@ class Recurrent:
         return self.cell.memory
 
     @property
+    def longest(self) -> int:
+        """The number of tokens of the longest sequence that it reads."""
+        return self.max_length
+
+    @property
     def units_per_layer(self) -> tuple[int, ...]:
         """Hidden units of the one layer."""
         return (self.units,)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
+from math import isqrt
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from typing_extensions import Unpack
@@ -15,6 +16,7 @@ from vitrify.errors import FolderError
 from vitrify.net.architecture import Edit, Options, Output, Reads, Size, layer_shapes
 from vitrify.net.cells import Cell
 from vitrify.net.experts import Expert, Gate, expert_shapes
+from vitrify.net.positions import FLOAT64_BITS, PositionFormula
 from vitrify.parameters import NonNegative, Within
 
 if TYPE_CHECKING:
@@ -122,7 +124,7 @@ def _refuse_dims(dims: Sequence[int], width: int, what: str) -> None:
 
 @dataclass(frozen=True)
 class Transformer:
-    """A transformer over `inputs`, the first of which is the beginning-of-sequence token (BOS), put first `pads` times.
+    r"""A transformer over `inputs`, the first of which is the beginning-of-sequence token (BOS), `pads` times in front.
 
     - `max_length` and `min_length` bound the tokens of a sequence, without the pads.
     - `norm` puts a layer norm before every attention, every MLP and the unembedding, with `eps` under the root.
@@ -131,6 +133,10 @@ class Transformer:
     - `reads`: a net that reads a vector has no tokens: `inputs` name the numbers, which are the same at each of its
       `max_length` positions, and the output is that of the last. One that reads rows has a vector at each position.
     - The blocks run `loops` times over, with the same weights.
+    - `formulas`: some dimensions are computed from the position (`positions.py`), and there is no table of positions.
+    - With a `rounding` of $c > 0$ there is no table either. Such a net is tested up to `max_length`, and reads
+      sequences as long as $c n^2 u \le 1$ for their $n$ positions, where $u$ is the unit roundoff of the format in
+      which it runs.
     """
 
     tag: ClassVar[str] = "transformer"
@@ -148,7 +154,11 @@ class Transformer:
     reads: Reads = "tokens"
     min_length: Size = 0
     loops: Annotated[int, Within(1, MAX_LOOPS)] = 1
+    formulas: tuple[PositionFormula, ...] = added(())
+    rounding: Annotated[int, Within(0, 1 << FLOAT64_BITS)] = added(0)
     name: str = field(default="transformer", compare=False)
+
+    __repr__ = drawn
 
     def __post_init__(self) -> None:
         if self.loops < 1 or (self.loops > 1 and self.residual == "concatenate"):
@@ -162,6 +172,19 @@ class Transformer:
             for expert in block.experts:
                 _refuse_dims(expert.reads, self.widths[2 * index + 1], "what an expert reads")
                 _refuse_dims(expert.writes, out, "what an expert writes")
+        self._refuse_formulas()
+
+    def _refuse_formulas(self) -> None:
+        """Refuse formulas of positions that do not fit, or are not exact at the longest sequence."""
+        if self.tabled:
+            return
+        if self.reads != "tokens":
+            raise FolderError(f"net.formulas are for nets that read tokens, not {self.reads}")
+        _refuse_dims([formula.dim for formula in self.formulas], self.d_model, "dimensions of formulas")
+        if self.max_length > self.exact_to(FLOAT64_BITS):
+            raise FolderError(
+                f"positions by formula are exact up to {self.exact_to(FLOAT64_BITS)} in float64, not {self.max_length}"
+            )
 
     @cached_property
     def input_ids(self) -> dict[str, int]:
@@ -177,6 +200,21 @@ class Transformer:
     def positions(self) -> int:
         """Rows of the position table: the longest sequence with its pads."""
         return self.max_length + self.pads
+
+    @property
+    def tabled(self) -> bool:
+        """True if there is a table of positions, which bounds the length of a sequence."""
+        return not (self.formulas or self.rounding)
+
+    @property
+    def longest(self) -> int:
+        """The number of tokens of the longest sequence that it reads."""
+        return self.exact_to(FLOAT64_BITS) if self.rounding else self.max_length
+
+    def exact_to(self, bits: int) -> int:
+        """Return the number of tokens up to which positions by formula are exact in a format of so many bits."""
+        longest = min((formula.exact_to(bits) for formula in self.formulas), default=1 << bits)
+        return min(longest, isqrt((1 << bits) // self.rounding) - self.pads) if self.rounding else longest
 
     @cached_property
     def widths(self) -> tuple[int, ...]:
@@ -272,10 +310,9 @@ class Transformer:
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Name and shape of every array; the names are those that interpretability tools use."""
-        shapes: dict[str, tuple[int, ...]] = {
-            "embed.W_E": (len(self.inputs), self.d_model),
-            "pos_embed.W_pos": (self.positions, self.d_model),
-        }
+        shapes: dict[str, tuple[int, ...]] = {"embed.W_E": (len(self.inputs), self.d_model)}
+        if self.tabled:
+            shapes["pos_embed.W_pos"] = (self.positions, self.d_model)
         for index, block in enumerate(self.blocks):
             at_attention, at_mlp, _ = self.widths[2 * index : 2 * index + 3]
             out = block.d_out if self.residual == "concatenate" else self.d_model

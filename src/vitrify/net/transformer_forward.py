@@ -11,6 +11,7 @@ from vitrify.net.architecture import Edit, Record
 from vitrify.net.attention import allowed_keys, turned, weigh
 from vitrify.net.cells import State, states
 from vitrify.net.experts import mixture
+from vitrify.net.positions import rows_by_formula
 from vitrify.net.sparse import affine, matmul, matmul_heads, rows
 from vitrify.net.transformer import Block, Head, Transformer
 
@@ -30,10 +31,10 @@ def forward(
     r"""Logits at every position of a batch of token ids, whose first `pads` columns are the BOS token.
 
     $x^0 = W_E[\text{tokens}] + W_{pos}$, or $x^0 = vW_E + W_{pos}$ where the inputs are vectors $v$, the same or its
-    own at each position. The blocks run in order, `loops` times over. Each adds (or appends) its heads' outputs
-    $\sum_j w_{ij} (x_j W_V + b_V) W_O$ and the state of its recurrent cell, $h W_C$ (see `cells.py`), and then the MLP
-    output $\mathrm{relu}(x W_{in} + b_{in}) W_{out} + b_{out}$ and that of its experts (see `experts.py`). The logits
-    are $x W_U + b_U$.
+    own at each position; positions by formula stand in the place of $W_{pos}$. The blocks run in order, `loops` times
+    over. Each adds (or appends) its heads' outputs $\sum_j w_{ij} (x_j W_V + b_V) W_O$ and the state of its recurrent
+    cell, $h W_C$ (see `cells.py`), and then the MLP output $\mathrm{relu}(x W_{in} + b_{in}) W_{out} + b_{out}$ and
+    that of its experts (see `experts.py`). The logits are $x W_U + b_U$.
 
     - `lengths` [batch], pads included: sequences are padded on the right; hides the padding from heads that see later
       positions.
@@ -56,7 +57,11 @@ def forward(
         embedded = matmul(inputs, root["embed.W_E"])
         embedded = embedded[:, None] if vector else embedded
     position_rows = positions if starts is None else xp.minimum(starts[:, None] + positions, net.positions - 1)
-    positional = rows(root["pos_embed.W_pos"], position_rows)
+    if not net.tabled:
+        last = start + inputs.shape[1] if starts is None else net.positions
+        positional = rows_by_formula(net, position_rows, last - net.pads, embedded.dtype)
+    else:
+        positional = rows(root["pos_embed.W_pos"], position_rows)
     root.record("hook_embed", embedded)
     root.record("hook_pos_embed", positional)
     x = embedded + positional

@@ -148,7 +148,7 @@ def write(folder: str, changes: list[JsonObject], words: list[str], steps: int) 
     weights = _changed(folder, dumps(changes))
     if weights.architecture.reads != "tokens":
         raise InputError(f"this network reads {weights.architecture.reads}, and writes no words")
-    room = weights.architecture.max_length - len(words)
+    room = weights.architecture.longest - len(words)
     (generation,) = generate(weights, [words], max(0, min(steps, MAX_GENERATED, room)))
     return {"words": [*words, *(symbol for symbol in generation.symbols if symbol in weights.architecture.input_ids)]}
 

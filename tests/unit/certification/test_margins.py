@@ -10,7 +10,7 @@ import pytest
 
 from audit_proofs import contradiction
 from built import ATTENTIONS
-from samples import ENTRIES, SAMPLES, built
+from samples import ENTRIES, SAMPLES, built, own
 from vitrify.certification.checking import certify
 from vitrify.certification.margins.net import margins
 from vitrify.certification.margins.proof import Proof
@@ -45,7 +45,7 @@ def proof_of(weights: Weights[Any], spec: object) -> Proof:
 @pytest.mark.parametrize("shape", PROVED)
 def test_it_is_proved_and_real_runs_stay_inside(shape: str) -> None:
     entry = ENTRIES[shape]
-    nets = ((spec, built(entry, spec, "softmax")) for spec in reversed(SAMPLES[entry.kind]))  # small ones come last
+    nets = ((spec, built(entry, spec, own(entry))) for spec in reversed(SAMPLES[entry.kind]))  # small ones come last
     spec, weights = next((spec, net) for spec, net in nets if net is not None)
     proof = proof_of(weights, spec)
     assert proof.holds, proof.reason
@@ -70,7 +70,7 @@ def test_so_is_every_sample_under_every_attention(shape: str) -> None:
 @pytest.mark.parametrize("shape", OPEN)
 def test_what_is_not_proved_says_why(shape: str) -> None:
     entry = ENTRIES[shape]
-    nets = ((spec, built(entry, spec, "softmax")) for spec in SAMPLES[entry.kind])
+    nets = ((spec, built(entry, spec, own(entry))) for spec in SAMPLES[entry.kind])
     spec, weights = next((spec, net) for spec, net in nets if net is not None)
     proof = proof_of(weights, spec)
     assert entry.unproved in (proof.reason or f"answers may be off by {proof.error}")

@@ -20,7 +20,7 @@ from scipy.sparse import csr_array
 
 from audit_proofs import contradiction, premise_fails
 from command_line import vitrify
-from samples import ENTRIES, SAMPLES, built
+from samples import ENTRIES, SAMPLES, built, own
 from tampered import OUTSIDE, tampered
 from vitrify.certification.certificate import write_certificate
 from vitrify.certification.checking import certify, net_check
@@ -38,7 +38,7 @@ from vitrify.web.worker import WebQuestion
 SAMPLE: dict[str, int] = {  # number of the sample that a construction builds
     "log-depth": 0, "heads": 0, "dyck": 1, "dyck-lstm": 0, "program": 0, "temporal": 0, "counting": 0, "recall": 0,
     "linear-recurrence": 0, "maxout": 1, "hidden": 1, "spans": 2, "one-pass": 2, "probabilities": 2, "cnn": 2,
-    "turing": 0, "turing-hybrid": 0, "loop": 1, "estimate-heads": 0, "features": 0,
+    "turing": 0, "turing-any-length": 0, "turing-hybrid": 0, "loop": 1, "estimate-heads": 0, "features": 0,
 }  # fmt: skip
 SPARSE = ("heads", "turing")  # whose matrices are stored as sparse ones
 SLOW_TO_CERTIFY = ("features", "probabilities")  # left to the slow test
@@ -53,7 +53,7 @@ class Original:
     def __init__(self, name: str, folder: Path) -> None:
         entry, self.folder = ENTRIES[name], folder
         self.spec = cast(Any, SAMPLES[entry.kind][SAMPLE[name]])
-        weights: Any = built(entry, self.spec, "softmax")
+        weights: Any = built(entry, self.spec, own(entry))
         assert weights is not None
         self.weights = sparse(weights) if name in SPARSE else weights
         save(self.weights, folder, self.spec)

@@ -4,7 +4,8 @@ Statement: let $L_T$ be the words of the spec up to the length $T$ that the netw
 every prefix of every word of $L_T$ is right, then it computes the spec up to $T$. Nothing is assumed of the weights:
 the answers are those of the stored numbers in float64, so that the proof is `exact`.
 
-What must hold is that the list is complete. Words are listed by
+What must hold is that the list is complete. So a network that also reads words longer than $T$ is left to other
+lemmas. Words are listed by
 
 | spec | words |
 | --- | --- |
@@ -53,6 +54,8 @@ def all_inputs(case: SpecCase) -> SpecProof:
     net = case.net
     if net.pads < 1:
         raise Undecided("without a pad in front there is no answer before the first symbol")
+    if net.longest > net.max_length:
+        raise Undecided(f"the network reads words up to {net.longest:,} symbols, too many to be listed")
     words = _words(case)
     answers = len({word[:end] for word in words for end in range(len(word) + 1)})
     _need_few(answers)

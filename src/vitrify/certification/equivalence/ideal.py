@@ -27,6 +27,7 @@ from vitrify.certification.margins.proof import HeadMargin, Proof
 from vitrify.certification.margins.units import UnitLayer
 from vitrify.certification.margins.values import Undecided, at_pads
 from vitrify.net.attention import allowed_keys
+from vitrify.net.positions import tabulated
 from vitrify.net.sparse import dense
 from vitrify.net.transformer import Head
 from vitrify.net.weights import Weights
@@ -196,6 +197,7 @@ class Ideal:
             raise Undecided(f"margins are not proved: {proof.reason}")
         if net.d_model > MAX_DIMS or longest > MAX_POSITIONS:
             raise Undecided(f"a stream of {net.d_model} dimensions at {longest} positions is too large to follow")
+        weights = tabulated(weights)
         self.net, self.weights = net, weights
         arrays = {name: np.asarray(dense(array)) for name, array in weights.arrays.items()}
         self.embed, self.w_u, self.b_u = (arrays[name] for name in ("embed.W_E", "unembed.W_U", "unembed.b_U"))

@@ -56,7 +56,7 @@ def machine_steps(case: SpecCase) -> SpecProof:
         raise Undecided("steps are followed through two layers of causal heads, the second of which has one")
     if not (case.oracle.errors(np.zeros((1, 0), dtype=np.int64), ideal.first_logits[None, None]) == 0).all():
         raise Undecided("the first step on the empty input is wrong")
-    parts = [_parts(spec, token) for token in net.inputs[1:]]  # symbol, move, state
+    parts = [parts_of(spec, token) for token in net.inputs[1:]]  # symbol, move, state
     records = _records(spec, [move for _, move, _ in parts], length)
     if len(records.token) * net.d_model > MAX_NUMBERS:
         raise Undecided(f"{len(records.token):,} records of {net.d_model} numbers are too many")
@@ -72,7 +72,7 @@ def machine_steps(case: SpecCase) -> SpecProof:
     return SpecProof("machine steps", length, {"records": len(records.token), "symbols read": len(values)})
 
 
-def _parts(spec: TuringMachine, token: str) -> tuple[str, int, str]:
+def parts_of(spec: TuringMachine, token: str) -> tuple[str, int, str]:
     """Return the symbol that a token writes, its move, and the state after it."""
     if token in spec.alphabet:
         return token, 0, spec.start

@@ -28,6 +28,7 @@ from vitrify.certification.precision.formats import FLOAT64, Format
 from vitrify.certification.precision.rounding import bounded_stream
 from vitrify.net.architecture import Architecture, Output
 from vitrify.net.labels import HeadLabel, SpaceLabel
+from vitrify.net.positions import tabulated
 from vitrify.net.sparse import dense, is_sparse
 from vitrify.net.transformer import Transformer
 from vitrify.net.unrolled import unrolled
@@ -37,6 +38,7 @@ MAX_COMBINATIONS = 1 << 15  # of values, enumerated for a whole space at once
 MAX_JOINT_COMBINATIONS = 1 << 12  # that are enumerated before coordinates of whole numbers are tried one by one
 MAX_TRACKED_UNITS = 1 << 10  # the output of more units is only bounded, where bounds are enough
 MIN_PROVED_ERROR = 1e-9  # the error up to which probabilities and numbers of any net count as proved
+MAX_COMPUTED_POSITIONS = 1 << 13  # of a net without a table of positions, which may have any maximum length
 MAX_JOINT_DIMS = 16  # dimensions of a space that are followed together
 
 
@@ -93,6 +95,8 @@ def _covered(weights: Weights[Architecture]) -> Weights:
     """Return the net, without loops, if its margins can be worked out; refuse other architectures."""
     if not has_architecture(weights, Transformer) or weights.architecture.reads != "tokens":
         raise Undecided("margins are worked out for transformers that read tokens")
+    if not weights.architecture.tabled and weights.architecture.positions > MAX_COMPUTED_POSITIONS:
+        raise Undecided(f"margins are not worked out for {weights.architecture.positions:,} positions by formula")
     weights = unrolled(weights)
     net = weights.architecture
     if net.norm or net.residual != "add" or any(block.experts or block.cell for block in net.blocks):
@@ -101,7 +105,7 @@ def _covered(weights: Weights[Architecture]) -> Weights:
         raise Undecided("margins are not worked out for heads with segments, rotary and linear ones")
     if net.looks_ahead and net.pads != 1:
         raise Undecided("a net that looks ahead behind several pads is not covered")
-    return weights
+    return tabulated(weights)
 
 
 @dataclass(eq=False)

@@ -24,6 +24,7 @@ from vitrify.arrays import Arrays, Bool, Float, Floats, Matrix, Tokens
 from vitrify.certification.precision.formats import FORMATS, Format
 from vitrify.net.architecture import Architecture
 from vitrify.net.attention import allowed_keys, weigh
+from vitrify.net.positions import tabulated
 from vitrify.net.sparse import dense, is_sparse, matmul, prepare, rows
 from vitrify.net.transformer import Block, Head, Transformer
 from vitrify.net.weights import Weights, has_architecture
@@ -60,6 +61,7 @@ def bounded_logits(
 
 def bounded_stream(weights: Weights, tokens: Tokens, fmt: Format) -> list[Pair]:
     """Return the residual stream in float64 and a bound on its rounding error in a format, after every half layer."""
+    weights = tabulated(weights)
     net, arrays = weights.architecture, weights.arrays
     if net.norm or net.residual != "add":
         raise ValueError(

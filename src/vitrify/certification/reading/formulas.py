@@ -16,6 +16,7 @@ import numpy as np
 from vitrify.arrays import Arrays, Bools, Floats
 from vitrify.errors import BuildRefused
 from vitrify.net.architecture import Output
+from vitrify.net.positions import tabulated
 from vitrify.net.sparse import dense
 from vitrify.net.transformer import Head, Transformer
 from vitrify.net.transformer_forward import Part, mlp
@@ -37,6 +38,7 @@ def formula_of(weights: Weights, symbol: str = "True") -> Formula:
     >>> print(formula_of(assemble(temporal(once, attention="hard"))))
     (O ((O ("b")) & ("a"))) & ("c")
     """
+    weights = tabulated(weights)
     net, arrays = weights.architecture, {name: dense(array) for name, array in weights.arrays.items()}
     _refuse(net, arrays)
     world = World(net.inputs[1:])

@@ -28,6 +28,7 @@ from vitrify.certification.reals.steps import first_best, pattern, unit
 from vitrify.errors import InputError
 from vitrify.net.architecture import Architecture
 from vitrify.net.conv import Convolution, Convolutional
+from vitrify.net.positions import tabulated
 from vitrify.net.recurrent import Recurrent
 from vitrify.net.sparse import is_sparse
 from vitrify.net.transformer import Block, Transformer
@@ -60,6 +61,7 @@ class RealNet:
     """A network whose weights are turned into exact numbers once, to be run on any number of words."""
 
     def __init__(self, weights: Weights[Architecture]) -> None:
+        weights = tabulated(weights)
         self.net, self.arrays = weights.architecture, weights.arrays
         self._linear: dict[tuple[str, int | None], Linear] = {}
         self._rows: dict[tuple[str, int | None], RealMatrix] = {}

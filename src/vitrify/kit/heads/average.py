@@ -18,7 +18,7 @@ def mean(
     net: Builder,
     value: Space | Affine,
     *,
-    mask: Literal["none", "causal"] = "causal",
+    mask: Literal["none", "causal", "strict"] = "causal",
     name: str | None = None,
     kind: Reals | None = None,
 ) -> Space:
@@ -69,7 +69,7 @@ def weighted_mean(
 
 def rounding_of_mean(net: Builder, value: Space) -> float:
     """Return a bound on the rounding error of the mean of a space over any number of positions."""
-    return 4 * UNIT_ROUNDOFF * (net.max_length + net.pads) * max(abs(value.kind.low), abs(value.kind.high))
+    return 4 * UNIT_ROUNDOFF * (net.longest + net.pads) * max(abs(value.kind.low), abs(value.kind.high))
 
 
 def count(

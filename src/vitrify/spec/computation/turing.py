@@ -306,6 +306,14 @@ def increment(length: int = 8) -> TuringMachine:
     return TuringMachine.of(table, start="right", halt=["done"], alphabet="01", length=length)
 
 
+def counter(steps: int, length: int = 1) -> TuringMachine:
+    """Return a machine that adds one to a binary number again and again, and never halts."""
+    right = {"_": "_ L carry", "0": "0 R right", "1": "1 R right"}
+    carry = {"_": "1 R right", "0": "1 R right", "1": "0 L carry"}
+    table = {"right": right, "carry": carry}
+    return TuringMachine.of(table, start="right", halt=[], alphabet="01", length=length, steps=steps)
+
+
 def palindrome(length: int = 8) -> TuringMachine:
     """Return a machine that accepts palindromes of a and b: it compares and erases the outermost letters."""
     rules = {
