@@ -54,6 +54,11 @@ BRACKETS = Executed(
 MACHINE_STEPS = Executed(
     "chain_of_thought_runs_turing_machines_in_two_layers", "a net for each number of steps, up to 200 steps", "R27"
 )
+ANY_TIME = Executed(
+    "one_set_of_weights_runs_a_turing_machine_for_any_time",
+    "single machines, one set of weights for words and steps of up to 23,726,565 symbols together",
+    "R27",
+)
 GATES = Executed("chain_of_thought_runs_circuits_gate_by_gate", "circuits of up to 100 gates, an adder", "R26")
 
 # Variants that several facts are about.
@@ -212,6 +217,20 @@ BUILT = (
         "RE",
         "one net",
         "Pérez et al. 2021 [S]",
+    ),
+    Built(
+        ModelVariant("hard", "averaged", "any", "formula", "O(log n)", steps=POLY),
+        "P",
+        "one net",
+        "Pérez et al. 2021 [S]; our own weights",
+        ANY_TIME,
+    ),
+    Built(
+        ModelVariant("hard", "averaged", "any", "formula", "real", steps="unbounded"),
+        "RE",
+        "one net",
+        "Pérez et al. 2021 [S]; our own weights",
+        ANY_TIME,
     ),
     Built(replace(HARD_PLAIN, steps=POLY), "P", "each length", "Merrill & Sabharwal 2024 [S]", MACHINE_STEPS),
     Built(replace(PLAIN, steps=POLY), "P", "each length", "Merrill & Sabharwal 2024 [S]", MACHINE_STEPS),

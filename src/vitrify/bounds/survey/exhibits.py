@@ -13,6 +13,7 @@ from vitrify.net.transformer import Transformer
 from vitrify.net.weights import Weights
 from vitrify.spec.automata.automaton import Automaton
 from vitrify.spec.automata.families import cyclic, flip_flop, symmetric_group
+from vitrify.spec.computation.turing import TuringMachine, increment
 from vitrify.spec.languages.dyck import Dyck
 from vitrify.spec.logic.crasp import Crasp, dyck1, majority
 from vitrify.spec.logic.ltl import Formula
@@ -34,10 +35,10 @@ class Exhibit:
     def net(self, length: int) -> tuple[Any, Weights[Transformer]]:
         """Return the spec and the net for words up to a length."""
         spec = self.spec(length)
-        fixed = self.construction in ("parity", "star-free")
+        fixed = self.construction in ("parity", "star-free", "turing-any-length")
         choices: dict[str, Any] = {} if fixed else {"attention": self.attention}
         choices |= {"mode": self.mode} if self.mode else {}
-        choices |= {"max_length": length} if isinstance(spec, Automaton) else {}
+        choices |= {"max_length": length} if isinstance(spec, Automaton | TuringMachine) else {}
         return spec, build(spec, self.construction, **choices)
 
 
@@ -84,5 +85,7 @@ EXHIBITS = (
     Exhibit("brackets", _fact(facts.BRACKETS), "dyck-recognizer", lambda n: Dyck.of_kinds(2, 2, n), "hard"),
     Exhibit("flip-flop", _fact(facts.LOG_DEPTH, "softmax"), "log-depth", _always(flip_flop())),
     Exhibit("flip-flop, hard", _fact(facts.LOG_DEPTH, "hard"), "log-depth", _always(flip_flop()), "hard"),
+    Exhibit("machine, polynomial time", _fact(facts.ANY_TIME, target="P"), "turing-any-length", increment),
+    Exhibit("machine, any time", _fact(facts.ANY_TIME, target="RE"), "turing-any-length", increment),
     Exhibit("S3 in a loop", _fact(facts.LOOPED), "looped", _always(symmetric_group(3))),
 )

@@ -57,6 +57,8 @@ def _same(first: Weights[Transformer], other: Weights[Transformer]) -> bool:
 
 def _positions(nets: Sequence[Weights[Transformer]], scope: Scope) -> str:
     """Return the kind of the position tables; a net for one length may scale its table, so that it is bounded."""
+    if any(net.architecture.formulas for net in nets):
+        return "formula"
     tables = [_arrays(net)[POSITIONS] for net in nets]
     relative = any(np.any(array) for net in nets for name, array in _arrays(net).items() if name.endswith("b_rel"))
     if not relative and not any(map(np.any, tables)):
