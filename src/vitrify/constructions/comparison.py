@@ -1,4 +1,4 @@
-r"""Two layers with one head each compare two words of any length: are they equal, are they disjoint as sets?
+r"""Two layers with one head each tell of two words of any length if they are equal, and if they are disjoint as sets.
 
 In the spirit of Bhattamishra, Hahn, Blunsom and Kanade (2024, arXiv 2406.09347), who show what one layer and
 recurrences can't do; the weights are our own derivation. Let $x$ and $y$ have $n$ symbols, numbers from 0.
