@@ -3,10 +3,10 @@ r"""One set of weights runs a Turing machine on every input, for any number of s
 Statement: For every one-tape Turing machine with $Q'$ states that have rules and $G$ symbols there is a transformer
 with three layers of hard attention (2, 4 and 1 heads), $Q'G$ units and width $O(Q' + G)$, without a length in its
 weights, that writes the steps of the machine one symbol at a time: on every input and for any number of steps, in exact
-arithmetic. Position $t$ is given as $(t, t^2)$. So $\mathrm{TIME}(t) \subseteq \mathrm{CoT}(t)$ by one network per
-machine, and with unbounded steps all recursively enumerable languages. A linear recurrence of five numbers and one head
-do the same without any positions. In floating point with $p$ significant bits the weights of both are right up to
-$2^{(p-4)/2} - 1$ symbols, 23,726,565 in float64.
+arithmetic. Position $t$ is given as $(t, t^2)$. So what a one-tape machine does in $t$ steps, one network does in $t$
+steps of thought, and with unbounded steps all recursively enumerable languages have a network. A linear recurrence of
+five numbers and one head do the same without any positions. In floating point with $p$ significant bits the weights of
+both are right up to $2^{(p-4)/2} - 1$ symbols, 23,726,565 in float64.
 Why: Means over the positions give the cell $H$ of the head as a fraction $H/(i+1)$, next to $1/(i+1)$. A head with the
 scores $b(2Hj - j^2)$ finds the whole number, a last one the last write to that cell, or BOS. The recurrence carries
 $(H, H^2, p, p^2, 1)$, where $p - 1$ is the cell written last.
@@ -16,8 +16,7 @@ for up to 200 steps; the first four also by the recurrence. For each network bot
 up to 23,726,565 symbols, from the stored weights. Layers, heads, units and width are compared with the formulas. All
 arrays of the same machine at $T = 10, 100, 1000$ and $2^5, \dots, 2^{12}$, and for inputs up to 1, 8 and 64 letters,
 are equal, byte by byte. The weights of attention that are computed while the counter runs grow with an exponent of at
-most 2 in the number of symbols: what a step costs is linear, so that $\mathrm{CoT}(t) \subseteq \mathrm{TIME}(O((n +
-t)^2))$ for these networks.
+most 2 in the number of symbols: what a step costs is linear.
 Not checked: The published constructions: Merrill and Sabharwal use no positions but norms, and average hard attention
 without a tie to the right; Pérez et al. use $(i, 1/i, 1/i^2)$ in an encoder and decoder. Softmax attention. Runs longer
 than 600 steps are in the slow tests: 2,500 steps, 200 random machines, palindromes of 20 letters. Containment in time

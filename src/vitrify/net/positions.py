@@ -1,9 +1,9 @@
 r"""Positions by formula: dimensions of the residual stream that are polynomials of the position, computed in each run.
 
 The token $t = 1, 2, \dots$ has $\sum_k c_k t^k$ in the dimension of a formula; pads have $t = 0$. No array depends on
-the length of a sequence, so the same weights read sequences of any length. Coefficients are whole numbers, and so are
-all results, which a format of $p$ significant bits holds exactly while $\sum_k |c_k| t^k \le 2^p$ (`exact_to`). A
-longer sequence is refused, and one on which the format rounds too much (`Transformer.rounding`).
+the length of a sequence. Coefficients are whole numbers, and so are all results, which a format of $p$ significant bits
+holds exactly while $\sum_k |c_k| t^k \le 2^p$ (`exact_to`): to that length the same weights read every sequence. A
+longer one is refused, and one on which the format rounds too much (`Transformer.rounding`).
 """
 
 from __future__ import annotations
@@ -55,9 +55,10 @@ def rows_by_formula(
     xp = namespace(positions)
     longest = net.exact_to(xp.finfo(kind).nmant + 1)
     if tokens > longest:
+        wider = "" if kind == np.float64 else " or float64"
         raise InputError(
             f"the sequence has {tokens} tokens, and {kind} carries this network exactly up to {longest}: use a shorter "
-            "sequence or float64"
+            f"sequence{wider}"
         )
     t = xp.maximum(positions - net.pads + 1, 0).astype(kind)[..., None]
     rows = xp.zeros((*t.shape[:-1], net.d_model), dtype=kind)

@@ -268,7 +268,7 @@ INSIDE = (
         "Chiang, Cholak & Pillay 2023 [S]",
         AS_THRESHOLDS,
     ),
-    Inside(SOFTMAX, "TC⁰", "each length", "Merrill & Sabharwal 2023a [S]", AS_THRESHOLDS),
+    Inside(SOFTMAX, "TC⁰", "each length", "Merrill & Sabharwal 2023a [S]"),
     Inside(replace(SOFTMAX, positions="formula"), "L-uniform TC⁰", "one net", "Merrill & Sabharwal 2023a [S]"),
     Inside(replace(SOFTMAX, positions="formula"), "FOM[BIT]", "one net", "Merrill & Sabharwal 2023b [S]"),
     Inside(replace(SOFTMAX, precision="poly(n)"), "TC⁰", "each length", "Chiang 2025 [A]"),
@@ -289,9 +289,10 @@ INSIDE = (
     ),
     Inside(
         replace(AVERAGED, steps="log n"),
-        "TC¹",
+        "TC⁰",
         "each length",
-        "Merrill et al. 2022 [S]; log n steps are log n such circuits, one after the other [D]",
+        "Merrill et al. 2022 [S]; log n steps over a finite alphabet have n^O(1) transcripts, which are all checked side "
+        "by side [D]; Li et al. 2024 [K]",
     ),
     Inside(
         replace(AVERAGED, steps=POLY),
@@ -319,7 +320,7 @@ REFUTED = (
             "one net",
             "Hahn 2020 [S]: at some words the first letter decides. It moves the last logits by O(1/n), with masks by "
             "O((log n)^L/n), as a letter at distance d has weight O(1/d) [D]",
-            MOVED,
+            MOVED if problem == "PARITY" else None,
         )
         for problem in SENSITIVE
     ),

@@ -20,8 +20,8 @@ CLOSED = ("AC⁰", "ACC⁰", "TC⁰", "NC¹", "TC¹", "P/poly")  # under AC⁰ r
 OUTSIDE = (
     Outside("PARITY", "AC⁰", "Furst, Saxe & Sipser 1984 [K]"),
     Outside("word problem of S5", "TC⁰", "complete for NC¹: Barrington 1989 [K]", unless="TC⁰ = NC¹"),
-    Outside("circuit value", "TC⁰", "complete for P: Ladner 1975 [K]", unless="P ⊆ TC⁰"),
-    Outside("circuit value", "TC¹", "complete for P: Ladner 1975 [K]", unless="P ⊆ TC¹"),
+    Outside("circuit value", "TC⁰", "complete for P, also under AC⁰ reductions: Ladner 1975 [K]", unless="P ⊆ TC⁰"),
+    Outside("circuit value", "TC¹", "complete for P, also under AC⁰ reductions: Ladner 1975 [K]", unless="P ⊆ TC¹"),
     Outside("halting", "P/poly", "complete for RE, which contains EXPSPACE, which is not in P/poly: Kannan 1982 [K]"),
 )
 
