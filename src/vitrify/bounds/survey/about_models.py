@@ -291,8 +291,8 @@ INSIDE = (
         replace(AVERAGED, steps="log n"),
         "TC⁰",
         "each length",
-        "Merrill et al. 2022 [S]; log n steps over a finite alphabet have n^O(1) transcripts, which are all checked side "
-        "by side [D]; Li et al. 2024 [K]",
+        "Merrill et al. 2022 [S]; log n steps over a finite alphabet have n^O(1) transcripts, which are all checked "
+        "side by side [D]; Li et al. 2024 [K]",
     ),
     Inside(
         replace(AVERAGED, steps=POLY),
