@@ -1,5 +1,8 @@
 r"""Lattice refuter: two inputs with one additive message, by lattice reduction.
 
+Whatever Bob holds, a layer answers alike on two such inputs, so it is wrong on one of them wherever the right answers
+differ; `refute` chooses such an input of Bob's and runs both.
+
 Alice's message is *additive* if it is a constant plus what each of her numbers adds, in integers. Each *move*, of one
 number from 0 to another choice $c$, adds a vector to the message. Let $D$ [entry, move] be the matrix of these vectors.
 A vector $z \ne 0$ of zeros and signs with $Dz = 0$ gives two inputs with one message: the first makes the moves with
@@ -10,8 +13,8 @@ $z \in \mathbb Z^n$ with $Dz = 0$ are a lattice; its determinant $\Delta$ says h
 moves, with $m$ from 0.95 to 1.5 times $\log_2 \Delta$, still has signs with $Dz = 0$ if the sums behave like random
 ones. The basis is $[\,I_m \mid C D^\top\,]$ with $C = 2^{24}$; LLL reduces it (Lenstra, Lenstra & Lovász 1982), and of
 the rows that end in zeros each one, and the sum and difference of each two, is tested. In the spirit of attacks on
-subset sums (Lagarias & Odlyzko 1985). LLL finds $z$ up to $\log_2 \Delta \approx 90$. That it finds none proves
-nothing.
+subset sums (Lagarias & Odlyzko 1985). LLL finds $z$ up to $\log_2 \Delta \approx 90$, rarely beyond. That it finds none
+proves nothing.
 """
 
 from __future__ import annotations
