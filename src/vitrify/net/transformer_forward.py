@@ -105,6 +105,14 @@ class Cache:
         self.positions = 0
         self._held: dict[str, State] = {}
 
+    def rows(self, index: Array) -> Cache:
+        """Return a cache of some sequences of the batch, by index; one may come several times."""
+        chosen = Cache()
+        chosen.positions = self.positions
+        for name, held in self._held.items():
+            chosen._held[name] = tuple(part[index] for part in held) if isinstance(held, tuple) else held[index]
+        return chosen
+
     def joined(self, name: str, fresh: Array) -> Array:
         """Append a fresh part [batch, head, pos, …] to the array of a name, and return the result."""
         if name in self._held:

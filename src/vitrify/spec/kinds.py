@@ -176,6 +176,13 @@ class Spec(ABC):
         """Return the answers expected of a network that reads symbols, by the kind of its output (`Output.kind`)."""
         return {}
 
+    def meaning_of(self, kind: str, symbols: Sequence[str]) -> Meaning | None:  # noqa: ARG002
+        """Return the answers expected of a network with this kind of output and these symbols; None if there are none.
+
+        The symbols matter to specs that say several things to networks of one kind.
+        """
+        return self.meanings().get(kind)
+
 
 @dataclass(frozen=True)
 class Kind:

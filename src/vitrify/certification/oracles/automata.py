@@ -1,4 +1,4 @@
-"""Oracles of automata: the state after every letter, or after the whole word."""
+"""Oracles of automata: the state, or whether it accepts, after every letter or after the whole word."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from vitrify.spec.automata.automaton import Automaton
 
 @oracle(Automaton)
 class StateOracle(Oracle):
-    """An automaton's state after every letter."""
+    """An automaton's state after every letter; of networks that say yes or no, whether it accepts."""
 
     answer = "symbol"
 
     def __init__(self, automaton: Automaton, net: SequenceArchitecture) -> None:
         self.automaton, self.net = automaton, net
-        self._symbol = symbol_indices(net, automaton.states)
+        self._symbol = symbol_indices(net, automaton.answers(net.output.symbols))
 
     def known(self, words: Ints) -> Ints:
         return np.asarray(self._symbol[self.automaton.run_batch(words - 1)])

@@ -1,20 +1,28 @@
-"""The minimal automaton of the words after which hard attention gives an answer, from the weights."""
+"""The minimal machine of a network whose memory is finite, from the weights: recurrences and hard attention."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable
+from typing import Any
 
-from vitrify.certification.equivalence.hard import HardAttentionMachine, HeadMemory
+import numpy as np
+
+from vitrify.arrays import Floats
+from vitrify.certification.equivalence.hard import HardAttentionMachine
+from vitrify.certification.equivalence.product import Machine
+from vitrify.certification.equivalence.recurrent import RecurrentMachine
 from vitrify.certification.margins.values import Undecided
 from vitrify.certification.reading.formulas import wanted_answers
 from vitrify.errors import BuildRefused
+from vitrify.net.architecture import Output, SequenceArchitecture
+from vitrify.net.recurrent import Recurrent
 from vitrify.net.transformer import Transformer
-from vitrify.net.weights import Weights
+from vitrify.net.unrolled import unrolled
+from vitrify.net.weights import Weights, has_architecture
 from vitrify.spec.automata.automaton import Automaton
+from vitrify.spec.automata.moore import MooreMachine
 
-MAX_MEMORIES = 1 << 13  # of the heads of a network
-
-State = tuple[Hashable, bool]  # what the heads remember, and whether the last answer was the wanted one
+MAX_MEMORIES = 1 << 13  # contents of the memory of a network
 
 
 def automaton_of(weights: Weights[Transformer], symbol: str = "True") -> Automaton:
@@ -28,33 +36,58 @@ def automaton_of(weights: Weights[Transformer], symbol: str = "True") -> Automat
       1  1  2
      *2  1  0
     """
+    net = weights.architecture
+    wanted = wanted_answers(net.output, symbol)
     try:
-        return _Reading(weights, symbol).automaton().minimized()
+        machine = behavior_of(weights)
     except Undecided as reason:
         raise BuildRefused(f"no automaton can be read from this net: {reason}") from None
+    accepting = {answer for answer, name in enumerate(net.output.symbols) if name in wanted}
+    return machine.automaton(net.inputs[1:], accepting).minimized()
 
 
-class _Reading:
-    """Search of all memories that words lead to."""
+def answer_codes(output: Output, logits: Floats) -> list[int]:
+    """Return the answers [case] as whole numbers: the index of the best symbol, or $\\sum 2^i$ over symbols that may come.
 
-    def __init__(self, weights: Weights[Transformer], symbol: str) -> None:
-        self.machine, self.net = HardAttentionMachine(weights), weights.architecture
-        self.wanted = wanted_answers(self.net.output, symbol)
-        self.memories: dict[Hashable, HeadMemory] = {}
+    >>> answer_codes(Output("next", ("a", "b")), np.array([[1.0, 2.0], [-1.0, 2.0]]))
+    [3, 2]
+    """
+    if output.kind != "next":
+        return [int(best) for best in logits.argmax(axis=-1)]
+    return [int(code) for code in (logits > 0) @ (1 << np.arange(logits.shape[-1], dtype=np.int64))]
 
-    def automaton(self) -> Automaton:
-        """Return the automaton of all memories with their answers."""
-        memory, logits = self.machine.start()
-        start = self._state(memory, int(logits.argmax()))
-        return Automaton.explore(start, self.net.inputs[1:], self._step, accepts=lambda state: state[1])
 
-    def _step(self, state: State, letter: str) -> State:
-        (memory,), logits = self.machine.steps([self.memories[state[0]]], [self.net.input_ids[letter]])
-        return self._state(memory, int(logits[0].argmax()))
+def behavior_of(weights: Weights[SequenceArchitecture], max_memories: int = MAX_MEMORIES) -> MooreMachine:
+    """Return the minimal machine with the answers of a net (as `answer_codes`) after words of every length.
 
-    def _state(self, memory: HeadMemory, answer: int) -> State:
-        key = self.machine.key(memory)
-        self.memories.setdefault(key, memory)
-        if len(self.memories) > MAX_MEMORIES:
-            raise BuildRefused(f"the heads of this net hold more than {MAX_MEMORIES:,} different contents")
-        return key, self.net.output.symbols[answer] in self.wanted
+    A net whose memory is not followed bit by bit, or holds more than `max_memories` different contents, is `Undecided`.
+    """
+    machine: Machine[Any]
+    if has_architecture(weights, Recurrent):
+        machine = RecurrentMachine(weights)
+    elif has_architecture(weights, Transformer):
+        machine = HardAttentionMachine(unrolled(weights))
+    else:
+        raise Undecided("only recurrences and transformers are followed bit by bit")
+    letters = range(1, len(weights.architecture.inputs))
+    memory, logits = machine.start()
+    answers = [answer_codes(weights.architecture.output, logits[None])[0]]
+    number: dict[tuple[Hashable, int], int] = {(machine.key(memory), answers[0]): 0}
+    level, table = [memory], list[tuple[int, ...]]()
+    while level:
+        moves = [(before, letter) for before in level for letter in letters]
+        if not moves:
+            return MooreMachine(((),), tuple(answers))
+        memories, scores = machine.steps([move[0] for move in moves], [move[1] for move in moves])
+        codes = answer_codes(weights.architecture.output, scores)
+        level, targets = [], list[int]()
+        for after, answer in zip(memories, codes, strict=True):
+            state = number.setdefault((machine.key(after), answer), len(number))
+            targets.append(state)
+            if state == len(answers):
+                answers.append(answer)
+                level.append(after)
+        if len(number) > max_memories:
+            raise Undecided(f"its memory holds more than {max_memories:,} different contents")
+        table += [tuple(targets[at : at + len(letters)]) for at in range(0, len(targets), len(letters))]
+    return MooreMachine(tuple(table), tuple(answers)).minimized()

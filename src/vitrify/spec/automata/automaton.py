@@ -25,6 +25,7 @@ from vitrify.spec.graphs import reached
 from vitrify.spec.kinds import Kind, Meaning, PrefixStates, Spec
 
 S = TypeVar("S", bound=Hashable)
+VERDICTS = (("no", "yes"), ("False", "True"))  # answers of networks that say whether a word is accepted
 
 
 @dataclass(frozen=True, repr=False)
@@ -164,6 +165,26 @@ class Automaton(Spec):
         states = Meaning("symbol", self.alphabet, self.states, self.run, None, self.accepting_states, steps)
         last = replace(states, after=lambda word: (self.run(word)[-1],) * (len(word) + 1), states=None)
         return {"recognizer": states, "class": last}
+
+    def meaning_of(self, kind: str, symbols: Sequence[str]) -> Meaning | None:
+        """Return the expected outputs; of networks that say yes or no after every letter, whether it is accepted."""
+        answers, states = self.answers(symbols), self.meanings()["recognizer"]
+        if answers is self.states or kind != "transducer":
+            return self.meanings().get(kind)
+        answer = dict(zip(self.states, answers, strict=True))
+        after = lambda word: [answer[state] for state in self.run(word)]  # noqa: E731
+        return replace(states, outputs=tuple(symbols), after=after, accepting=())
+
+    def answers(self, symbols: Sequence[str]) -> tuple[str, ...]:
+        """Return the answer in each state of a network with these symbols: the state, or whether it accepts.
+
+        >>> Automaton.from_regex("a*", "ab").answers(["no", "yes"])
+        ('yes', 'no')
+        """
+        pair = next((pair for pair in VERDICTS if {*pair} == {*symbols}), None)
+        if pair is None or {*pair} <= {*self.states}:
+            return self.states
+        return tuple(pair[state in self.accepting] for state in range(len(self.states)))
 
     def ids(self, word: Sequence[str]) -> tuple[int, ...]:
         """Return the letter indices of a word."""

@@ -115,8 +115,10 @@ class Expressions:
         return self.combined("|", [self.combined(".", [known[i], *operands[i + 1 :]]) for i in range(ends + 1)])
 
 
-def equivalence(table: Sequence[Sequence[int]], accepting: Iterable[int]) -> list[int]:
+def equivalence(table: Sequence[Sequence[int]], *answers: Iterable[int]) -> list[int]:
     """Return the equivalence class of each state: no word distinguishes two states of one class (Hopcroft 1971).
+
+    Each of `answers` holds the states with one answer, such as the accepting ones; all others share another answer.
 
     >>> equivalence([[1, 2], [1, 1], [2, 2]], [1, 2])
     [1, 0, 0]
@@ -126,8 +128,8 @@ def equivalence(table: Sequence[Sequence[int]], accepting: Iterable[int]) -> lis
     for state, row in enumerate(table):
         for letter in letters:
             sources[letter][row[letter]].append(state)
-    final = set(accepting)
-    blocks = [block for block in (final, set(range(len(table))) - final) if block]
+    groups = [set(states) for states in answers]
+    blocks = [block for block in (*groups, set(range(len(table))).difference(*groups)) if block]
     number = [0] * len(table)
     for index, block in enumerate(blocks):
         for state in block:

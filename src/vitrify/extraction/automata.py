@@ -1,0 +1,106 @@
+"""Extraction of automata: read bit by bit where the memory of a network is finite and exact, learned elsewhere."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from vitrify.certification import certify
+from vitrify.certification.evidence import Progress
+from vitrify.certification.margins.values import Undecided
+from vitrify.certification.reading.automata import behavior_of
+from vitrify.errors import InputError
+from vitrify.extraction.learned import learned
+from vitrify.extraction.observations import DEAD, Budget
+from vitrify.extraction.result import Extraction, equal_to
+from vitrify.net.architecture import SequenceArchitecture
+from vitrify.net.sparse import dense
+from vitrify.net.weights import Weights
+from vitrify.spec.automata.automaton import VERDICTS, Automaton
+from vitrify.spec.automata.moore import MooreMachine
+from vitrify.spec.ngrams.model import END
+
+
+def extract_automaton(
+    weights: Weights[SequenceArchitecture],
+    budget: Budget,
+    *,
+    max_length: int | None = None,
+    max_states: int = 64,
+    seed: int = 0,
+    resume: Path | None = None,
+    progress: Progress | None = None,
+) -> Extraction:
+    """Return the automaton of a network, with what is known of the two; parameters as those of `extract`."""
+    net = answering_after_every_letter(weights)
+    _refuse(net)
+    try:
+        machine = behavior_of(net)
+    except Undecided as stop:
+        result = learned(net, spec_of, budget, max_length, max_states, seed, resume, progress)
+        return replace(result, method=f"learned from answers: {stop}")
+    if net.architecture.output.kind == "next":
+        machine = _legal(machine, net.architecture)
+    spec = spec_of(machine, net.architecture)
+    evidence = certify(net, spec, seed=seed, prove=True, progress=progress)
+    method, seconds = "read from the weights, bit by bit", time.perf_counter() - budget.start
+    return Extraction("automaton", spec, evidence, equal_to(evidence), method, evidence.cases, seconds)
+
+
+def answering_after_every_letter(weights: Weights[SequenceArchitecture]) -> Weights[SequenceArchitecture]:
+    """Return a network in float64 whose answers are judged after every letter.
+
+    A trained network of classes gives one after every letter, too, if it does not look ahead.
+    """
+    net = weights.architecture
+    weights = weights.map(lambda array: np.asarray(dense(array), dtype=np.float64))
+    if net.output.kind != "class" or net.looks_ahead:
+        return weights
+    verdict = {*net.output.symbols} in ({*pair} for pair in VERDICTS)
+    output = replace(net.output, kind="transducer" if verdict else "recognizer")
+    return replace(weights, architecture=replace(net, output=output))  # type: ignore[type-var]
+
+
+def _refuse(weights: Weights[SequenceArchitecture]) -> None:
+    net = weights.architecture
+    if net.reads != "tokens" or net.output.kind not in ("recognizer", "transducer", "class", "next"):
+        raise InputError(
+            f"an automaton is extracted from a network that reads symbols and answers with a symbol or the set of next "
+            f"ones; this one reads {net.reads} and its answers are of kind {net.output.kind!r}"
+            + (": use --as ngram" if net.output.kind == "lm" else "")
+        )
+    if net.pads < 1 or net.min_length:
+        raise InputError("an automaton answers after every word: the network must, too, with BOS in front of the word")
+    if net.output.kind == "next" and not {*net.inputs[1:]} <= {*net.output.symbols}:
+        raise InputError("the network must say of each of its letters whether it may come next")
+
+
+def spec_of(machine: MooreMachine, net: SequenceArchitecture) -> Automaton:
+    """Return the automaton of a machine with the answers of a network.
+
+    It accepts where the answer is yes or an accepting state, or where the word may end. Its states are named after the
+    answers, if those are more than yes and no.
+    """
+    output = net.output
+    if output.kind == "next":
+        end = 1 << output.symbols.index(END) if END in output.symbols else 0
+        return machine.automaton(net.inputs[1:], {code for code in machine.answers if code >= 0 and code & end})
+    pair = next((pair for pair in VERDICTS if {*pair} == {*output.symbols}), None)
+    if pair is not None:
+        return machine.automaton(net.inputs[1:], {output.symbols.index(pair[1])})
+    accepting = {place for place, symbol in enumerate(output.symbols) if symbol in output.accepting}
+    return machine.automaton(net.inputs[1:], accepting, dict(enumerate(output.symbols)))
+
+
+def _legal(machine: MooreMachine, net: SequenceArchitecture) -> MooreMachine:
+    """Return the machine of the words all of whose letters might come; after any other the answer is `DEAD`."""
+    places = [net.output.symbols.index(letter) for letter in net.inputs[1:]]
+    dead = len(machine.answers)
+    table = [
+        tuple(target if code >> place & 1 else dead for place, target in zip(places, row, strict=True))
+        for row, code in zip(machine.transitions, machine.answers, strict=True)
+    ]
+    return MooreMachine((*table, (dead,) * len(places)), (*machine.answers, DEAD)).minimized()

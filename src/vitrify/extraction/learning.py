@@ -1,0 +1,117 @@
+r"""Active automata learning: the smallest machine that answers like a network, by AALpy's algorithm KV.
+
+KV (Kearns and Vazirani 1994 [K]; the library: Muškardin et al. 2022 [K]) asks for the answers after single words, and
+for a word after which its current machine is wrong. The latter comes from our own search, in this order:
+
+1. all words up to a length, the shortest first;
+2. longer words that lead to a state of the machine, take up to some letters there and then tell its states apart (the
+   W-method of Chow 1978 [K]): a network with a few states more than the machine that is right on all of them is equal;
+3. random long words, words that repeat, and an adversarial search (`certify`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import islice, product
+from typing import Any
+
+import numpy as np
+
+from vitrify.arrays import Ints
+from vitrify.certification.checks.words import by_length
+from vitrify.extraction.observations import Exhausted, Observations
+from vitrify.optional import need
+from vitrify.spec.automata.moore import Letters, MooreMachine
+
+MAX_COVER = 1 << 12  # words of the W-method, longer than those that are all known
+Search = Callable[[MooreMachine], Letters | None]
+
+
+class Learner:
+    """A run of KV on a network: it asks for answers, and is given counterexamples.
+
+    `settled` is the last machine that is right on all words up to the complete length, and `best` the one that is wrong
+    on the fewest of them.
+    """
+
+    num_queries = num_steps = num_cached_queries = 0  # AALpy reads these names
+
+    def __init__(self, observations: Observations, max_states: int, sampled: Search) -> None:
+        self.observations, self.max_states, self.sampled = observations, max_states, sampled
+        self.settled: MooreMachine | None = None
+        self.best: MooreMachine | None = None
+        self.covered: tuple[int, int] | None = None  # number and largest length of words of the W-method
+        self._fewest = np.inf
+
+    def learn(self) -> MooreMachine:
+        """Return the machine for which no counterexample is known; `Exhausted` where the budget does not suffice."""
+        learning = need("aalpy.learning_algs", "extract")
+        letters = list(range(self.observations.letters))
+        learned = learning.run_KV(
+            letters, self, self, "moore", cex_processing="rs", cache_and_non_det_check=False, print_level=0
+        )
+        return machine_of(learned, len(letters))
+
+    # The two questions of AALpy
+
+    def query(self, word: Letters) -> list[int]:
+        """Return the answer after each letter of a word; after the empty word, one answer."""
+        answers = self.observations.after(np.array([word], dtype=np.int64).reshape(1, -1))[0].tolist()
+        return answers[1:] if word else answers
+
+    def find_cex(self, hypothesis: Any) -> Letters | None:
+        """Return a word after which a machine of AALpy answers otherwise than the network."""
+        machine = machine_of(hypothesis, self.observations.letters)
+        if len(machine.answers) > self.max_states:
+            raise Exhausted(f"a machine of {self.max_states} states, the most that are allowed, does not suffice")
+        if self.observations.budget.over:
+            raise Exhausted(f"the budget of {self.observations.budget.seconds:g} seconds is spent")
+        wrong = sum(self.observations.differences(machine))
+        if wrong < self._fewest:
+            self.best, self._fewest = machine, wrong
+        word = self.observations.first_difference(machine)
+        if word is not None:
+            return word
+        self.settled = machine
+        return self._uncovered(machine) or self.sampled(machine)
+
+    def _uncovered(self, machine: MooreMachine) -> Letters | None:
+        """Return a word of the W-method after which a machine is wrong."""
+        words = [*islice(self._cover(machine), MAX_COVER)]
+        self.covered = (len(words), max(map(len, words), default=0))
+        for batch in by_length(words):
+            if (word := difference(self.observations, machine, batch)) is not None:
+                return word
+        return None
+
+    def _cover(self, machine: MooreMachine) -> Iterator[Letters]:
+        """Yield words of the W-method that are longer than those which are all known."""
+        observations, tails = self.observations, machine.distinguishing_words()
+        starts = machine.access_words()
+        longest = observations.net.max_length
+        for extra in range(longest + 1 if observations.letters else 0):
+            if observations.letters**extra > MAX_COVER:
+                return
+            for start in starts:
+                for middle in product(range(observations.letters), repeat=extra):
+                    for tail in tails:
+                        word = (*start, *middle, *tail)
+                        if observations.complete < len(word) <= longest:
+                            yield word
+
+
+def difference(observations: Observations, machine: MooreMachine, words: Ints) -> Letters | None:
+    """Return the shortest prefix of some words after which a machine answers otherwise than the network, or None."""
+    wrong = np.argwhere(observations.after(words) != machine.after(words)).tolist()
+    if not wrong:
+        return None
+    row, prefix = min(wrong, key=lambda place: place[1])
+    return tuple(words[row, :prefix].tolist())
+
+
+def machine_of(learned: Any, letters: int) -> MooreMachine:
+    """Return the minimal machine of one of AALpy."""
+    states = [learned.initial_state, *(state for state in learned.states if state is not learned.initial_state)]
+    number = {id(state): place for place, state in enumerate(states)}
+    table = tuple(tuple(number[id(state.transitions[a])] for a in range(letters)) for state in states)
+    return MooreMachine(table, tuple(int(state.output) for state in states)).minimized()
