@@ -9,12 +9,13 @@ from pathlib import Path
 import numpy as np
 
 from vitrify.certification import certify
-from vitrify.certification.evidence import Progress
+from vitrify.certification.evidence import CaseKind, Domain, Evidence, Link, Method, Progress, Scope, tested_links
 from vitrify.certification.margins.values import Undecided
 from vitrify.certification.reading.automata import behavior_of
-from vitrify.errors import InputError
+from vitrify.errors import FolderError, InputError
 from vitrify.extraction.learned import learned
-from vitrify.extraction.observations import DEAD, Budget
+from vitrify.extraction.learning import difference
+from vitrify.extraction.observations import DEAD, Budget, Observations
 from vitrify.extraction.result import Extraction, equal_to
 from vitrify.net.architecture import SequenceArchitecture
 from vitrify.net.sparse import dense
@@ -22,6 +23,8 @@ from vitrify.net.weights import Weights
 from vitrify.spec.automata.automaton import VERDICTS, Automaton
 from vitrify.spec.automata.moore import MooreMachine
 from vitrify.spec.ngrams.model import END
+
+TESTED, MAX_TESTED = 64, 256  # random words on which a machine that was read is compared with runs, and their length
 
 
 def extract_automaton(
@@ -45,9 +48,28 @@ def extract_automaton(
     if net.architecture.output.kind == "next":
         machine = _legal(machine, net.architecture)
     spec = spec_of(machine, net.architecture)
-    evidence = certify(net, spec, seed=seed, prove=True, progress=progress)
+    try:
+        evidence = certify(net, spec, seed=seed, prove=True, progress=progress)
+    except FolderError:  # the network has no symbols for the states of the spec
+        evidence = _closed(net, machine, budget, seed)
     method, seconds = "read from the weights, bit by bit", time.perf_counter() - budget.start
     return Extraction("automaton", spec, evidence, equal_to(evidence), method, evidence.cases, seconds)
+
+
+def _closed(net: Weights[SequenceArchitecture], machine: MooreMachine, budget: Budget, seed: int) -> Evidence:
+    """Return the evidence that a machine is all that the memory of a network can do, once more tested by running it."""
+    observations, rng = Observations(net, budget), np.random.default_rng(seed)
+    length = min(net.architecture.max_length, MAX_TESTED)
+    letters = range(len(net.architecture.inputs) - 1)
+    words = rng.integers(max(len(letters), 1), size=(TESTED, length if letters else 0))
+    wrong = difference(observations, machine, words)
+    domain = Domain(CaseKind.RANDOM_WORDS, Method.SAMPLED, TESTED, length, length)
+    checked = {"states": len(machine.answers), "steps": len(machine.answers) * len(letters)}
+    links = [Link(name, Scope.EVERY_LENGTH, None, "all contents of the memory", checked) for name in ("weights", "spec")]
+    if wrong is None:
+        return Evidence("holds", words.size, (domain,), seed=seed, links=tuple(links))
+    symbols = [net.architecture.inputs[letter + 1] for letter in wrong]
+    return Evidence("fails", words.size, (domain,), witness={"word": symbols}, seed=seed, links=tested_links([domain]))
 
 
 def answering_after_every_letter(weights: Weights[SequenceArchitecture]) -> Weights[SequenceArchitecture]:

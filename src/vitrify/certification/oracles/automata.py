@@ -9,9 +9,11 @@ import numpy as np
 
 from vitrify.arrays import Ints
 from vitrify.certification.oracles.catalogue import oracle
+from vitrify.certification.oracles.meanings import MeaningOracle
 from vitrify.certification.oracles.right import Oracle, symbol_indices
 from vitrify.net.architecture import SequenceArchitecture
 from vitrify.spec.automata.automaton import Automaton
+from vitrify.spec.automata.legal import LegalWords
 
 
 @oracle(Automaton)
@@ -61,6 +63,12 @@ class StateOracle(Oracle):
                 word.append(letter + 1)
                 state = int(table[state, letter])
             yield word
+
+
+@oracle(Automaton, output="next")
+def legal_letters(automaton: Automaton, net: SequenceArchitecture) -> MeaningOracle:
+    """Return the oracle of the letters that may come next."""
+    return MeaningOracle(LegalWords(automaton).meaning(), net)
 
 
 @oracle(Automaton, output="class")

@@ -167,7 +167,14 @@ class Automaton(Spec):
         return {"recognizer": states, "class": last}
 
     def meaning_of(self, kind: str, symbols: Sequence[str]) -> Meaning | None:
-        """Return the expected outputs; of networks that say yes or no after every letter, whether it is accepted."""
+        """Return the expected outputs; of networks that say yes or no after every letter, whether it is accepted.
+
+        Of networks that say what may come next, the letters that begin the rest of an accepted word, or its end.
+        """
+        if kind == "next":
+            from vitrify.spec.automata.legal import LegalWords
+
+            return LegalWords(self).meaning()
         answers, states = self.answers(symbols), self.meanings()["recognizer"]
         if answers is self.states or kind != "transducer":
             return self.meanings().get(kind)
