@@ -12,16 +12,18 @@ from vitrify.certification import certify
 from vitrify.certification.evidence import CaseKind, Domain, Evidence, Link, Method, Progress, Scope, tested_links
 from vitrify.certification.margins.values import Undecided
 from vitrify.certification.reading.automata import behavior_of
+from vitrify.certification.recognition import naming_states, saying_yes
 from vitrify.errors import FolderError, InputError
 from vitrify.extraction.learned import learned
 from vitrify.extraction.learning import difference
-from vitrify.extraction.observations import DEAD, Budget, Observations
+from vitrify.extraction.observations import DEAD, Budget, Observations, asks_first
 from vitrify.extraction.result import Extraction, equal_to
 from vitrify.net.architecture import SequenceArchitecture
 from vitrify.net.sparse import dense
 from vitrify.net.weights import Weights
-from vitrify.spec.automata.automaton import VERDICTS, Automaton
+from vitrify.spec.automata.automaton import Automaton
 from vitrify.spec.automata.moore import MooreMachine
+from vitrify.spec.kinds import ANSWERS
 from vitrify.spec.ngrams.model import END
 
 TESTED, MAX_TESTED = 64, 256  # random words on which a machine that was read is compared with runs, and their length
@@ -38,8 +40,8 @@ def extract_automaton(
     progress: Progress | None = None,
 ) -> Extraction:
     """Return the automaton of a network, with what is known of the two; parameters as those of `extract`."""
+    _refuse(weights)
     net = answering_after_every_letter(weights)
-    _refuse(net)
     try:
         machine = behavior_of(net)
     except Undecided as stop:
@@ -47,6 +49,8 @@ def extract_automaton(
         return replace(result, method=f"learned from answers: {stop}")
     if net.architecture.output.kind == "next":
         machine = _legal(machine, net.architecture)
+    elif not asks_first(net.architecture):
+        machine = machine.with_free_start()
     spec = spec_of(machine, net.architecture)
     try:
         evidence = certify(net, spec, seed=seed, prove=True, progress=progress)
@@ -73,17 +77,17 @@ def _closed(net: Weights[SequenceArchitecture], machine: MooreMachine, budget: B
 
 
 def answering_after_every_letter(weights: Weights[SequenceArchitecture]) -> Weights[SequenceArchitecture]:
-    """Return a network in float64 whose answers are judged after every letter.
+    """Return a network in float64 that says no or yes, names a state, or says what may come next, after every letter.
 
-    A trained network of classes gives one after every letter, too, if it does not look ahead.
+    The arrays are those of the given network.
     """
-    net = weights.architecture
+    output = weights.architecture.output
     weights = weights.map(lambda array: np.asarray(dense(array), dtype=np.float64))
-    if net.output.kind != "class" or net.looks_ahead:
+    if output.kind == "next":
         return weights
-    verdict = {*net.output.symbols} in ({*pair} for pair in VERDICTS)
-    output = replace(net.output, kind="transducer" if verdict else "recognizer")
-    return replace(weights, architecture=replace(net, output=output))  # type: ignore[type-var]
+    if {*output.symbols} in ({"no", "yes"}, {"False", "True"}):
+        return saying_yes(weights, "yes" if "yes" in output.symbols else "True")
+    return naming_states(weights, output.accepting)
 
 
 def _refuse(weights: Weights[SequenceArchitecture]) -> None:
@@ -94,8 +98,10 @@ def _refuse(weights: Weights[SequenceArchitecture]) -> None:
             f"ones; this one reads {net.reads} and its answers are of kind {net.output.kind!r}"
             + (": use --as ngram" if net.output.kind == "lm" else "")
         )
-    if net.pads < 1 or net.min_length:
-        raise InputError("an automaton answers after every word: the network must, too, with BOS in front of the word")
+    if net.pads < 1 or net.min_length or net.looks_ahead:
+        raise InputError(
+            "an automaton answers after every letter: the network must, too, by what it has read, and begin with BOS"
+        )
     if net.output.kind == "next" and not {*net.inputs[1:]} <= {*net.output.symbols}:
         raise InputError("the network must say of each of its letters whether it may come next")
 
@@ -110,9 +116,8 @@ def spec_of(machine: MooreMachine, net: SequenceArchitecture) -> Automaton:
     if output.kind == "next":
         end = 1 << output.symbols.index(END) if END in output.symbols else 0
         return machine.automaton(net.inputs[1:], {code for code in machine.answers if code >= 0 and code & end})
-    pair = next((pair for pair in VERDICTS if {*pair} == {*output.symbols}), None)
-    if pair is not None:
-        return machine.automaton(net.inputs[1:], {output.symbols.index(pair[1])})
+    if output.symbols == ANSWERS:
+        return machine.automaton(net.inputs[1:], {1})
     accepting = {place for place, symbol in enumerate(output.symbols) if symbol in output.accepting}
     return machine.automaton(net.inputs[1:], accepting, dict(enumerate(output.symbols)))
 

@@ -16,7 +16,7 @@ from vitrify.certification.reading.automata import answer_codes
 from vitrify.encoding import JsonObject
 from vitrify.errors import FolderError, InputError
 from vitrify.extraction.learning import Learner, difference
-from vitrify.extraction.observations import DEAD, Budget, Exhausted, Observations
+from vitrify.extraction.observations import DEAD, Budget, Exhausted, Observations, asks_first
 from vitrify.extraction.result import (
     CLOSE_ANSWERS,
     COVERED,
@@ -70,6 +70,8 @@ def learned(
     machine = machine or learner.settled or learner.best
     if machine is None:
         raise InputError(f"nothing was extracted: {stopped}")
+    if not asks_first(weights.architecture):
+        machine = machine.with_free_start()
     word = observations.first_difference(machine) or observations.longer_difference(machine)
     evidence = samples.evidence(machine, word, quick=stopped is not None)
     evidence = evidence.adding(*_facts(observations, machine, learner.covered, word))

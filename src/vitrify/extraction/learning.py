@@ -19,7 +19,7 @@ import numpy as np
 
 from vitrify.arrays import Ints
 from vitrify.certification.checks.words import by_length
-from vitrify.extraction.observations import Exhausted, Observations
+from vitrify.extraction.observations import Exhausted, Observations, asks_first
 from vitrify.optional import need
 from vitrify.spec.automata.moore import Letters, MooreMachine
 
@@ -102,11 +102,12 @@ class Learner:
 
 def difference(observations: Observations, machine: MooreMachine, words: Ints) -> Letters | None:
     """Return the shortest prefix of some words after which a machine answers otherwise than the network, or None."""
-    wrong = np.argwhere(observations.after(words) != machine.after(words)).tolist()
+    first = int(not asks_first(observations.net))
+    wrong = np.argwhere((observations.after(words) != machine.after(words))[:, first:]).tolist()
     if not wrong:
         return None
     row, prefix = min(wrong, key=lambda place: place[1])
-    return tuple(words[row, :prefix].tolist())
+    return tuple(words[row, : first + prefix].tolist())
 
 
 def machine_of(learned: Any, letters: int) -> MooreMachine:

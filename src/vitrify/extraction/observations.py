@@ -39,6 +39,11 @@ UNKNOWN = -1  # instead of an answer: not asked yet
 DEAD = -2  # the word is no prefix of a word of the language: a letter came that must not come
 
 
+def asks_first(net: SequenceArchitecture) -> bool:
+    """Return whether the answer before the first letter matters; of networks that say no or yes it does not."""
+    return net.output.kind != "transducer"
+
+
 class Exhausted(Exception):
     """The budget of words or of seconds is spent."""
 
@@ -81,6 +86,7 @@ class Observations:
         self.smallest = np.inf
         self.close: dict[Letters, int] = {}
         self._others: dict[Letters, Letters] = {}  # answers to all prefixes of single words
+        self._first = int(not asks_first(self.net))  # length of the shortest word whose answer matters
         symbols = self.net.output.symbols
         self._legal = None  # of networks that say which symbols may come: the place of each letter among them
         if self.net.output.kind == "next":
@@ -234,7 +240,7 @@ class Observations:
         """Return the shortest word, of those up to the complete length, after which a machine answers otherwise."""
         for length, right in enumerate(machine.levels(self.complete)):
             wrong = np.flatnonzero(right != self.levels[length])
-            if len(wrong):
+            if len(wrong) and length >= self._first:
                 return tuple(self.words(length, wrong[:1])[0].tolist())
         return None
 
@@ -243,14 +249,15 @@ class Observations:
         shortest: Letters | None = None
         for word, codes in self._others.items():
             right = machine.after(np.array([word], dtype=np.int64).reshape(1, -1))[0]
-            wrong = np.flatnonzero(right != np.array(codes))
+            wrong = self._first + np.flatnonzero((right != np.array(codes))[self._first :])
             if len(wrong) and (shortest is None or wrong[0] < len(shortest)):
                 shortest = word[: int(wrong[0])]
         return shortest
 
     def differences(self, machine: MooreMachine) -> list[int]:
         """Return the number of words of each length up to the complete one after which a machine answers otherwise."""
-        return [int((a != b).sum()) for a, b in zip(machine.levels(self.complete), self.levels, strict=False)]
+        pairs = zip(machine.levels(self.complete), self.levels, strict=False)
+        return [int((a != b).sum()) if length >= self._first else 0 for length, (a, b) in enumerate(pairs)]
 
     # Files
 

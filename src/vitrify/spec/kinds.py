@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 PACKAGE = "vitrify.spec"
+ANSWERS = ("no", "yes")  # is the word in the language?
 MAX_LINES, MAX_COLUMNS = 12, 160  # of a file shown in a notebook
 Answer: TypeAlias = "str | frozenset[str] | Mapping[str, float | Fraction] | tuple[float, ...] | None"
 
@@ -175,13 +176,6 @@ class Spec(ABC):
     def meanings(self) -> Mapping[str, Meaning]:
         """Return the answers expected of a network that reads symbols, by the kind of its output (`Output.kind`)."""
         return {}
-
-    def meaning_of(self, kind: str, symbols: Sequence[str]) -> Meaning | None:  # noqa: ARG002
-        """Return the answers expected of a network with this kind of output and these symbols; None if there are none.
-
-        The symbols matter to specs that say several things to networks of one kind.
-        """
-        return self.meanings().get(kind)
 
 
 @dataclass(frozen=True)

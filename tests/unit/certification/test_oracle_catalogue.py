@@ -37,6 +37,8 @@ OWN = {  # the oracle of every kind and output that has a registered one
     ("ProbabilisticAutomaton", "lm"): "bigram_oracle",
     ("Grammar", "lm"): "NextWordOracle",
     ("Dyck", "class"): "MembershipOracle",
+    ("Automaton", "transducer"): "MembershipOracle",
+    ("Automaton", "next"): "legal_letters",
     ("Formula", "transducer"): "TruthOracle",
     ("Crasp", "transducer"): "TruthOracle",
     ("Program", "transducer"): "ProgramOracle",

@@ -24,7 +24,7 @@ from vitrify.certification.evidence import (
     Verdict,
     tested_links,
 )
-from vitrify.certification.oracles.catalogue import meaning_of, oracle_for
+from vitrify.certification.oracles.catalogue import oracle_for
 from vitrify.certification.oracles.meanings import Beginnings
 from vitrify.certification.oracles.right import Oracle
 from vitrify.certification.precision.rounding import decided
@@ -34,6 +34,7 @@ from vitrify.net.architecture import Architecture, SequenceArchitecture
 from vitrify.net.inference import batch_logits, with_pads
 from vitrify.net.trace import Trace
 from vitrify.net.weights import Weights, has_positions
+from vitrify.spec.kinds import Spec
 
 if TYPE_CHECKING:
     from vitrify.certification.checks.points import PointCheck
@@ -91,7 +92,7 @@ class WordCheck:
     @cached_property
     def coverage(self) -> Coverage | None:
         """Words that take every step of the spec, as far as the budget allows; None if the spec has no states."""
-        meaning = meaning_of(self.spec, self.net)
+        meaning = self.spec.meanings().get(self.net.output.kind) if isinstance(self.spec, Spec) else None
         if meaning is None or meaning.states is None or self.net.looks_ahead:
             return None
         count = max(200, int(self.work / self.net.cost) // (8 * max(self.net.max_length, 1)))

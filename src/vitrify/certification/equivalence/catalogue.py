@@ -29,7 +29,7 @@ from vitrify.certification.equivalence.product import MAX_PAIRS, Machine, search
 from vitrify.certification.equivalence.recurrent import RecurrentMachine
 from vitrify.certification.margins.proof import Proof
 from vitrify.certification.margins.values import Undecided
-from vitrify.certification.oracles.catalogue import SPECS, for_specs, meaning_of, registrations
+from vitrify.certification.oracles.catalogue import SPECS, for_specs, registrations
 from vitrify.certification.oracles.right import Oracle
 from vitrify.net.architecture import SequenceArchitecture
 from vitrify.net.inference import batch_logits, with_pads
@@ -37,7 +37,7 @@ from vitrify.net.recurrent import Recurrent
 from vitrify.net.transformer import Transformer
 from vitrify.net.unrolled import unrolled
 from vitrify.net.weights import Weights, has_architecture
-from vitrify.spec.kinds import PrefixStates
+from vitrify.spec.kinds import PrefixStates, Spec
 
 PACKAGE = "vitrify.certification.equivalence"
 FOLLOWED_WORDS = 4  # random words on which a machine is compared with the network that it stands for
@@ -94,7 +94,7 @@ class SpecCase:
     @cached_property
     def states(self) -> PrefixStates:
         """The states of the spec; `Undecided` if it has none."""
-        meaning = meaning_of(self.spec, self.net)
+        meaning = self.spec.meanings().get(self.net.output.kind) if isinstance(self.spec, Spec) else None
         if meaning is None or meaning.states is None:
             raise Undecided("the spec has no states that determine its later answers")
         states: PrefixStates = meaning.states

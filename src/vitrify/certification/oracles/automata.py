@@ -1,4 +1,4 @@
-"""Oracles of automata: the state, or whether it accepts, after every letter or after the whole word."""
+"""Oracles of automata: the state after every letter, or after the whole word."""
 
 from __future__ import annotations
 
@@ -10,21 +10,22 @@ import numpy as np
 from vitrify.arrays import Ints
 from vitrify.certification.oracles.catalogue import oracle
 from vitrify.certification.oracles.meanings import MeaningOracle
-from vitrify.certification.oracles.right import Oracle, symbol_indices
+from vitrify.certification.oracles.right import NO_ANSWER, Oracle, symbol_indices
 from vitrify.net.architecture import SequenceArchitecture
 from vitrify.spec.automata.automaton import Automaton
 from vitrify.spec.automata.legal import LegalWords
+from vitrify.spec.kinds import ANSWERS
 
 
 @oracle(Automaton)
 class StateOracle(Oracle):
-    """An automaton's state after every letter; of networks that say yes or no, whether it accepts."""
+    """An automaton's state after every letter."""
 
     answer = "symbol"
 
     def __init__(self, automaton: Automaton, net: SequenceArchitecture) -> None:
         self.automaton, self.net = automaton, net
-        self._symbol = symbol_indices(net, automaton.answers(net.output.symbols))
+        self._symbol = symbol_indices(net, automaton.states)
 
     def known(self, words: Ints) -> Ints:
         return np.asarray(self._symbol[self.automaton.run_batch(words - 1)])
@@ -63,6 +64,21 @@ class StateOracle(Oracle):
                 word.append(letter + 1)
                 state = int(table[state, letter])
             yield word
+
+
+@oracle(Automaton, output="transducer")
+class MembershipOracle(StateOracle):
+    """Whether an automaton accepts what was read, after every letter; nothing is asked before the first."""
+
+    def __init__(self, automaton: Automaton, net: SequenceArchitecture) -> None:
+        self.automaton, self.net = automaton, net
+        accepts = np.isin(np.arange(len(automaton.states)), [*automaton.accepting])
+        self._symbol = symbol_indices(net, ANSWERS)[accepts.astype(np.int64)]
+
+    def known(self, words: Ints) -> Ints:
+        answers = super().known(words)
+        answers[:, 0] = NO_ANSWER
+        return answers
 
 
 @oracle(Automaton, output="next")

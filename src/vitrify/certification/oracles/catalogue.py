@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from vitrify.errors import FolderError, InputError
 from vitrify.net.architecture import Architecture, OutputKind, Reads, SequenceArchitecture
 from vitrify.registry import declared
-from vitrify.spec.kinds import Meaning, Spec
+from vitrify.spec.kinds import Spec
 
 if TYPE_CHECKING:
     from vitrify.certification.oracles.right import Oracle
@@ -102,17 +102,13 @@ def registered(spec: object, net: Architecture) -> Callable[..., Any] | None:
     return None
 
 
-def meaning_of(spec: object, net: Architecture) -> Meaning | None:
-    """Return the answers that a spec expects of a network; None if it expects none."""
-    return spec.meaning_of(net.output.kind, net.output.symbols) if isinstance(spec, Spec) else None
-
-
 def oracle_for(spec: object, net: SequenceArchitecture) -> Oracle:
     """Return the oracle of a spec for a network that was built from it."""
     from vitrify.certification.oracles.meanings import MeaningOracle, refuse_other_names
 
-    maker, meaning = registered(spec, net), meaning_of(spec, net)
-    if meaning is None and (maker is None or (isinstance(spec, Spec) and spec.meanings())):
+    maker, meanings = registered(spec, net), spec.meanings() if isinstance(spec, Spec) else {}
+    meaning = meanings.get(net.output.kind)
+    if meaning is None and (maker is None or meanings):
         raise FolderError(
             f"there is no oracle for a spec of type {type(spec).__name__} and {net.output.kind!r} answers"
         )

@@ -22,10 +22,9 @@ from vitrify.spec.automata.checks import Transitions, named_problems, table_prob
 from vitrify.spec.automata.groups import commute
 from vitrify.spec.formats.text import refuse_any, refuse_suffix
 from vitrify.spec.graphs import reached
-from vitrify.spec.kinds import Kind, Meaning, PrefixStates, Spec
+from vitrify.spec.kinds import ANSWERS, Kind, Meaning, PrefixStates, Spec
 
 S = TypeVar("S", bound=Hashable)
-VERDICTS = (("no", "yes"), ("False", "True"))  # answers of networks that say whether a word is accepted
 
 
 @dataclass(frozen=True, repr=False)
@@ -160,38 +159,25 @@ class Automaton(Spec):
     # Reference semantics
 
     def meanings(self) -> dict[str, Meaning]:
-        """Return the expected outputs: the state after every letter; for nets that classify words, the last state."""
+        """Return the expected outputs: the state after every letter, or whether it accepts, or the last state alone.
+
+        Of networks that say what may come next: the letters that begin the rest of an accepted word, or its end.
+        """
+        from vitrify.spec.automata.legal import LegalWords
+
         steps = PrefixStates(self.initial, lambda state, letter: self.transitions[state][self._letter_number[letter]])
         states = Meaning("symbol", self.alphabet, self.states, self.run, None, self.accepting_states, steps)
         last = replace(states, after=lambda word: (self.run(word)[-1],) * (len(word) + 1), states=None)
-        return {"recognizer": states, "class": last}
+        return {
+            "recognizer": states,
+            "class": last,
+            "transducer": replace(states, outputs=ANSWERS, accepting=(), after=self._accepted),
+            "next": LegalWords(self).meaning(),
+        }
 
-    def meaning_of(self, kind: str, symbols: Sequence[str]) -> Meaning | None:
-        """Return the expected outputs; of networks that say yes or no after every letter, whether it is accepted.
-
-        Of networks that say what may come next, the letters that begin the rest of an accepted word, or its end.
-        """
-        if kind == "next":
-            from vitrify.spec.automata.legal import LegalWords
-
-            return LegalWords(self).meaning()
-        answers, states = self.answers(symbols), self.meanings()["recognizer"]
-        if answers is self.states or kind != "transducer":
-            return self.meanings().get(kind)
-        answer = dict(zip(self.states, answers, strict=True))
-        after = lambda word: [answer[state] for state in self.run(word)]  # noqa: E731
-        return replace(states, outputs=tuple(symbols), after=after, accepting=())
-
-    def answers(self, symbols: Sequence[str]) -> tuple[str, ...]:
-        """Return the answer in each state of a network with these symbols: the state, or whether it accepts.
-
-        >>> Automaton.from_regex("a*", "ab").answers(["no", "yes"])
-        ('yes', 'no')
-        """
-        pair = next((pair for pair in VERDICTS if {*pair} == {*symbols}), None)
-        if pair is None or {*pair} <= {*self.states}:
-            return self.states
-        return tuple(pair[state in self.accepting] for state in range(len(self.states)))
+    def _accepted(self, word: Sequence[str]) -> tuple[str | None, ...]:
+        """Return after every letter whether the word so far is accepted; None before the first."""
+        return (None, *(ANSWERS[state in self.accepting_states] for state in self.run(word)[1:]))
 
     def ids(self, word: Sequence[str]) -> tuple[int, ...]:
         """Return the letter indices of a word."""

@@ -68,6 +68,15 @@ class MooreMachine:
         moves = tuple(tuple(number[target] for target in targets) for targets in graph.values())
         return MooreMachine(moves, tuple(self.answers[member[kind]] for kind in graph))
 
+    def with_free_start(self) -> MooreMachine:
+        """Return the minimal machine where the answer to the empty word may be any, so that a state may be spared."""
+        machine = self.minimized()
+        if any(0 in row for row in machine.transitions):
+            return machine
+        alike = [state for state, row in enumerate(machine.transitions) if state and row == machine.transitions[0]]
+        answers = (machine.answers[alike[0]], *machine.answers[1:]) if alike else machine.answers
+        return MooreMachine(machine.transitions, answers).minimized()
+
     def access_words(self) -> list[Letters]:
         """Return a shortest word to every state that some word reaches."""
         words: dict[int, Letters] = {0: ()}
