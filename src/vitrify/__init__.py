@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from vitrify.constructions.approximation import approximate as approximate
     from vitrify.constructions.catalogue import build as build
     from vitrify.errors import VitrifyError as VitrifyError
+    from vitrify.extraction import Extraction as Extraction
+    from vitrify.extraction import extract as extract
     from vitrify.interop.data import write_data as write_data
     from vitrify.interop.diagnose.battery import Budget as Budget
     from vitrify.interop.diagnose.battery import diagnose as diagnose

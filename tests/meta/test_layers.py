@@ -34,6 +34,7 @@ LAYERS = [
     "claims",
     "report",
     "interop",
+    "extraction",
     "web",
     "cli",
 ]

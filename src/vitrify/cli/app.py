@@ -15,7 +15,7 @@ from vitrify.cli.options import Command, Commands, WithChoices, WithNumbers, opt
 
 HELPS = ("-h", "--help", "--install-completion", "--show-completion")
 PANELS = {  # files of this folder, each with a tuple COMMANDS
-    "Networks": ("building", "running", "certifying", "exchange"),
+    "Networks": ("building", "running", "certifying", "extracting", "exchange"),
     "Claims and bounds": ("claims", "evidence", "bounds", "serving"),
     "Training": ("data", "training", "diagnosing"),
 }

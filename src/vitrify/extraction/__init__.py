@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal
 
 from vitrify.certification.evidence import Progress
 from vitrify.errors import InputError
@@ -15,7 +14,7 @@ from vitrify.net.weights import Weights
 
 __all__ = ["Budget", "Extraction", "LengthErrors", "SpecKind", "extract"]
 
-SpecKind = Literal["automaton"]
+SpecKind = Literal["automaton", "ngram", "formula", "counter"]
 MAX_WORDS = 1 << 20  # words that are run by default
 
 
@@ -25,6 +24,8 @@ def extract(
     *,
     max_length: int | None = None,
     max_states: int = 64,
+    order: int | None = None,
+    tolerance: float = 1e-3,
     words: int = MAX_WORDS,
     seconds: float | None = None,
     seed: int = 0,
@@ -33,20 +34,41 @@ def extract(
 ) -> Extraction:
     """Return the spec that a network computes, with a certificate, or a counterexample to the best one.
 
-    An *automaton* is read from the weights where the memory of the network is finite and exact, and equal for every
-    length. Elsewhere it is learned, from all words up to `max_length` (by default, by cost) and some longer ones.
-    `max_states`, `words` and `seconds` bound the search; Ctrl-C ends it. With `resume`, the answers that were observed
-    are written to a file, from which a later call goes on.
+    - An *automaton* is read from the weights where the memory of the network is finite and exact, and proved equal for
+      every length. Elsewhere it is learned, from all words up to `max_length` (by default, by cost) and longer ones.
+      `max_states` bounds its size; with `resume`, the answers are kept in a file, from which a later call goes on.
+    - An *n-gram* model has the laws of the next symbol; its `order` is the first that loses at most `tolerance` nats
+      per symbol against the network.
+    - A *formula* is read from hard attention that answers True or False.
+
+    `words` and `seconds` bound the search, and Ctrl-C ends it with the best automaton so far.
 
     >>> import vitrify as v
     >>> result = extract(v.build(v.read("cyclic:3"), "elman"))
     >>> result.spec == v.read("cyclic:3"), result.known
-    (True, 'equal for every length')
+    (True, 'equal for every length, proved')
     """
-    from vitrify.extraction.automata import extract_automaton
-
     budget = Budget(words, seconds)
-    path = None if resume is None else Path(resume)
-    return extract_automaton(
-        net, budget, max_length=max_length, max_states=max_states, seed=seed, resume=path, progress=progress
+    if kind == "automaton":
+        from vitrify.extraction.automata import extract_automaton
+
+        path = None if resume is None else Path(resume)
+        return extract_automaton(
+            net, budget, max_length=max_length, max_states=max_states, seed=seed, resume=path, progress=progress
+        )
+    if resume is not None:
+        raise InputError("only the search for an automaton can be resumed: leave --resume out")
+    if kind == "ngram":
+        from vitrify.extraction.ngrams import extract_ngram
+
+        return extract_ngram(
+            net, budget, max_length=max_length, order=order, tolerance=tolerance, seed=seed, progress=progress
+        )
+    if kind == "formula":
+        from vitrify.extraction.formulas import extract_formula
+
+        return extract_formula(net, budget, seed=seed, progress=progress)
+    raise InputError(
+        "counting programs are not read from weights yet: averages mix unboundedly many positions, and no finite machine "
+        "holds them; --as automaton learns what such a network does on short words"
     )

@@ -17,7 +17,7 @@ from vitrify.errors import FolderError, InputError
 from vitrify.extraction.learned import learned
 from vitrify.extraction.learning import difference
 from vitrify.extraction.observations import DEAD, Budget, Observations, asks_first
-from vitrify.extraction.result import Extraction, equal_to
+from vitrify.extraction.result import Extraction, known_words
 from vitrify.net.architecture import SequenceArchitecture
 from vitrify.net.sparse import dense
 from vitrify.net.weights import Weights
@@ -57,7 +57,9 @@ def extract_automaton(
     except FolderError:  # the network has no symbols for the states of the spec
         evidence = _closed(net, machine, budget, seed)
     method, seconds = "read from the weights, bit by bit", time.perf_counter() - budget.start
-    return Extraction("automaton", spec, evidence, equal_to(evidence), method, evidence.cases, seconds)
+    example = None if evidence.witness is None else dict(evidence.witness)
+    known = known_words(evidence, example)
+    return Extraction("automaton", spec, evidence, known, method, evidence.cases, seconds, None, example)
 
 
 def _closed(net: Weights[SequenceArchitecture], machine: MooreMachine, budget: Budget, seed: int) -> Evidence:

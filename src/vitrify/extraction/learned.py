@@ -24,7 +24,7 @@ from vitrify.extraction.result import (
     RIVALS,
     Extraction,
     LengthErrors,
-    equal_to,
+    known_words,
 )
 from vitrify.intervals import upper_failure_rate
 from vitrify.net.architecture import Output, SequenceArchitecture
@@ -57,16 +57,15 @@ def learned(
     samples = _Samples(observations, spec_of, seed, progress)
     learner = Learner(observations, max_states, samples.counterexample)
     machine, stopped = None, None
-    try:
-        observations.complete_to(longest)
-        machine = learner.learn()
-    except Exhausted as stop:
-        stopped = str(stop)
-    except KeyboardInterrupt:
-        stopped = "interrupted"
-    finally:
-        if resume is not None:
-            observations.save(resume)
+    for step in (lambda: observations.complete_to(longest), learner.learn):
+        try:
+            machine = step() if observations.complete >= 0 or stopped is None else None
+        except Exhausted as stop:
+            stopped = stopped or str(stop)
+        except KeyboardInterrupt:
+            stopped = "interrupted"
+    if resume is not None:
+        observations.save(resume)
     machine = machine or learner.settled or learner.best
     if machine is None:
         raise InputError(f"nothing was extracted: {stopped}")
@@ -75,13 +74,13 @@ def learned(
     word = observations.first_difference(machine) or observations.longer_difference(machine)
     evidence = samples.evidence(machine, word, quick=stopped is not None)
     evidence = evidence.adding(*_facts(observations, machine, learner.covered, word))
-    shown = {} if word is None else {"counterexample": _both_answers(observations, machine, word)}
+    example = None if word is None else _both_answers(observations, machine, word)
     errors = () if word is None else tuple(samples.errors(machine))
-    known = equal_to(evidence) if word is None else min(observations.complete, len(word) - 1)
+    known = known_words(evidence, example, observations.complete)
     seconds = time.perf_counter() - budget.start
     spec = spec_of(machine, weights.architecture)
     return Extraction(
-        "automaton", spec, evidence, known, "", budget.spent, seconds, stopped, errors=errors, **shown
+        "automaton", spec, evidence, known, "learned", budget.spent, seconds, stopped, example, errors
     )
 
 
@@ -110,6 +109,7 @@ class _Samples:
 
     def counterexample(self, machine: MooreMachine) -> Letters | None:
         """Return a long word after which a machine is wrong, if one is found."""
+        self.observations.budget.spend(0)
         evidence = self._certified(machine, min(self.observations.complete, SHORT), prove=False)
         word = self._witness(evidence)
         if word is not None:

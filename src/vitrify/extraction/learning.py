@@ -56,6 +56,8 @@ class Learner:
 
     def query(self, word: Letters) -> list[int]:
         """Return the answer after each letter of a word; after the empty word, one answer."""
+        if len(word) > (longest := self.observations.net.max_length):
+            raise Exhausted(f"states are told apart by words of {len(word)} letters, and the network reads {longest}")
         answers = self.observations.after(np.array([word], dtype=np.int64).reshape(1, -1))[0].tolist()
         return answers[1:] if word else answers
 
@@ -64,8 +66,6 @@ class Learner:
         machine = machine_of(hypothesis, self.observations.letters)
         if len(machine.answers) > self.max_states:
             raise Exhausted(f"a machine of {self.max_states} states, the most that are allowed, does not suffice")
-        if self.observations.budget.over:
-            raise Exhausted(f"the budget of {self.observations.budget.seconds:g} seconds is spent")
         wrong = sum(self.observations.differences(machine))
         if wrong < self._fewest:
             self.best, self._fewest = machine, wrong

@@ -32,8 +32,7 @@ class Extraction:
     """A spec that was extracted from a network.
 
     - `evidence`: what is known of spec and network. Its verdict is `fails` where they differ after a known word.
-    - `equal_to`: they are equal on every word up to this length, None where they are equal on every word of any length;
-      -1 where they differ on the empty word.
+    - `known`: the same in one sentence, for which words they are equal.
     - `counterexample`: the shortest known word after which they differ, with both answers.
     - `errors`: how often they differ, by length, where they do.
     - `stopped`: the reason for which the search for a better spec ended early.
@@ -43,7 +42,7 @@ class Extraction:
     kind: str
     spec: Spec
     evidence: Evidence
-    equal_to: int | None
+    known: str
     method: str
     words: int
     seconds: float
@@ -52,29 +51,10 @@ class Extraction:
     errors: tuple[LengthErrors, ...] = field(default=(), repr=False)
 
     @property
-    def known(self) -> str:
-        """One sentence: for which words spec and network are known to be equal."""
+    def every_length(self) -> bool:
+        """True if spec and network are proved equal on every word of every length."""
         headline = self.evidence.headline
-        if self.equal_to is None:
-            return "equal for every length"
-        if headline is not None and headline.scope is Scope.MAX_LENGTH:
-            return f"equal on every word up to length {headline.longest} (proved)"
-        text = f"equal on every word up to length {self.equal_to}" if self.equal_to >= 0 else "not equal"
-        return f"{text}; beyond, {self._sampled()}"
-
-    def _sampled(self) -> str:
-        """Return what is known of words that are longer than those which are all known."""
-        if self.counterexample is not None:
-            return f"they differ: the shortest known word has length {len(self.counterexample['word'])}"
-        if headline := self.evidence.headline:
-            if headline.scope is Scope.EXHAUSTIVE:
-                return "the network reads no words"
-        random = [each for each in self.evidence.domains if each.kind == "random words"]
-        bound = next((each.measured for each in self.evidence.quantities if "95 % upper bound" in each.name), None)
-        if not random or bound is None:
-            return "nothing was tested"
-        length = random[0].longest
-        return f"sampled: no difference in random words of length {length}, whose rate is below {bound:.2g} (95 %)"
+        return self.evidence.verdict == "holds" and headline is not None and headline.scope is Scope.EVERY_LENGTH
 
     def to_json(self) -> JsonObject:
         """Return the result as plain JSON data; `evidence` as in `certify --json`."""
@@ -85,7 +65,6 @@ class Extraction:
         return {
             "as": self.kind,
             "known": self.known,
-            "equal_to": self.equal_to,
             "method": self.method,
             "words": self.words,
             "seconds": round(self.seconds, 3),
@@ -97,12 +76,12 @@ class Extraction:
 
     def rows(self) -> Iterator[tuple[str, str]]:
         """Yield the facts that a table shows."""
-        yield "known", self.known
         yield "method", self.method
         yield "words run, time", f"{self.words:,}, {self.seconds:.1f} s"
         for each in self.evidence.quantities:
-            if each.name in SHOWN:
-                yield each.name, f"{each.measured:.4g}" if isinstance(each.measured, float) else str(each.measured)
+            if each.name in SHOWN or each.name.startswith("excess"):
+                measured = f"{each.measured:.4g}" if isinstance(each.measured, float) else str(each.measured)
+                yield each.name, measured + (" [{:.2g}, {:.2g}]".format(*each.interval) if each.interval else "")
         if self.stopped:
             yield "stopped", self.stopped
         if self.counterexample:
@@ -116,12 +95,30 @@ COVERED = "longer words that cover its transitions (W-method)"
 SHOWN = (MARGIN, CLOSE_ANSWERS, COVERED, RIVALS)
 
 
-def equal_to(evidence: Evidence) -> int | None:
-    """Return the length up to which evidence covers every word, None for every length; -1 if it covers none."""
+def known_words(evidence: Evidence, counterexample: JsonObject | None, complete: int | None = None) -> str:
+    """Return one sentence: for which words spec and network are known to be equal.
+
+    `complete` is the length up to which all words were compared, if it is not that of the evidence.
+    """
     headline = evidence.headline
-    if headline is None or evidence.verdict != "holds":
-        return -1
-    return None if headline.scope is Scope.EVERY_LENGTH else headline.longest
+    assert headline is not None
+    if evidence.verdict == "holds" and headline.scope.proved:
+        proved = "for every length" if headline.longest is None else f"on every word up to length {headline.longest}"
+        return f"equal {proved}, proved"
+    longest = complete if complete is not None else headline.longest if evidence.verdict == "holds" else None
+    if counterexample is not None:
+        length = len(counterexample.get("word", counterexample.get("history", ())))
+        longest = length - 1 if longest is None else min(longest, length - 1)
+        text = f"equal on every word up to length {longest}" if longest >= 0 else "different on the empty word"
+        return f"{text}; a word of length {length} tells them apart"
+    text = f"equal on every word up to length {longest}"
+    if headline.scope is Scope.EXHAUSTIVE:
+        return f"{text}, the longest that the network reads"
+    random = [each for each in evidence.domains if each.kind == "random words"]
+    bound = next((each.measured for each in evidence.quantities if "95 % upper bound" in each.name), None)
+    if not random or bound is None:
+        return f"{text}; longer ones were not compared"
+    return f"{text}; longer ones sampled: below {bound:.2g} of those of length {random[0].longest} differ (95 %)"
 
 
 def _text(value: object) -> str:

@@ -167,11 +167,13 @@ class Automaton(Spec):
 
         steps = PrefixStates(self.initial, lambda state, letter: self.transitions[state][self._letter_number[letter]])
         states = Meaning("symbol", self.alphabet, self.states, self.run, None, self.accepting_states, steps)
+        nothing = -1  # the state before the first letter, after which there is an answer
+        unasked = PrefixStates(nothing, lambda state, a: steps.step(self.initial if state == nothing else state, a))
         last = replace(states, after=lambda word: (self.run(word)[-1],) * (len(word) + 1), states=None)
         return {
             "recognizer": states,
             "class": last,
-            "transducer": replace(states, outputs=ANSWERS, accepting=(), after=self._accepted),
+            "transducer": replace(states, outputs=ANSWERS, accepting=(), after=self._accepted, states=unasked),
             "next": LegalWords(self).meaning(),
         }
 

@@ -1,0 +1,129 @@
+"""The command that turns a network into a spec."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from vitrify.cli.options import AsJson, Seed, arg, opt
+from vitrify.cli.render import VERDICT_COLORS, TextTable, progress, show, styled
+from vitrify.errors import InputError
+
+if TYPE_CHECKING:
+    from vitrify.extraction import Extraction
+    from vitrify.net.weights import Weights
+
+Kind = Literal["automaton", "ngram", "formula", "counter"]
+MAX_LINES = 40  # of a spec that is printed
+
+
+def extract(
+    net: Annotated[
+        str | None, arg("Model folder, run (ID, best:QUERY; @STEP: a checkpoint) or exported folder.", "NET")
+    ] = None,
+    kind: Annotated[Kind, opt("Kind of spec to extract.", "--as")] = "automaton",
+    out: Annotated[Path | None, opt("Write the spec here.", "--out", "-o", metavar="FILE")] = None,
+    max_length: Annotated[int | None, opt("Run all words up to this length. Default: chosen by cost.", min=0)] = None,
+    max_states: Annotated[int, opt("Largest automaton that is learned.", min=1)] = 64,
+    order: Annotated[int | None, opt("Order of the n-gram model. Default: by measured dependence.", min=1)] = None,
+    tolerance: Annotated[
+        float, opt("Nats per symbol that an n-gram model may lose against the network.", min=0.0)
+    ] = 1e-3,
+    words: Annotated[int, opt("Run at most this many words.", min=1)] = 1 << 20,
+    seconds: Annotated[float | None, opt("Search for at most this long.", min=0.0)] = None,
+    resume: Annotated[
+        Path | None, opt("Keep the answers in this file; a later call goes on from it.", metavar="FILE")
+    ] = None,
+    model: Annotated[
+        str | None, opt("Instead of NET: module:factory or file.py:factory of a torch or JAX model, or a function.")
+    ] = None,
+    symbols: Annotated[str | None, opt("With --model: the symbols of the tokens 1, 2, …", metavar="NAME,…")] = None,
+    answers: Annotated[str | None, opt("With --model: the symbols of the logits.", metavar="NAME,…")] = None,
+    longest: Annotated[int, opt("With --model: the longest word that it reads.", min=1)] = 64,
+    seed: Seed = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Extract the spec that a network computes, with a certificate, or a counterexample to the best one (exit 1)."""
+    from vitrify.encoding import line
+    from vitrify.extraction import extract as extracted
+    from vitrify.files import write_text
+
+    if (net is None) == (model is None):
+        raise InputError("name one network: NET, or --model FILE.py:FACTORY")
+    if net is None:
+        weights = _model(str(model), symbols, answers, longest, kind)
+    elif symbols or answers:
+        raise InputError("a network knows its symbols and answers: leave --symbols and --answers out")
+    else:
+        from vitrify.interop.nets import load
+
+        weights = load(net)
+    with progress("running words") as tick:
+        result = extracted(
+            weights,
+            kind,
+            max_length=max_length,
+            max_states=max_states,
+            order=order,
+            tolerance=tolerance,
+            words=words,
+            seconds=seconds,
+            seed=seed,
+            resume=resume,
+            progress=tick,
+        )
+    if out is not None:
+        result.spec.write(out)
+        report = {key: value for key, value in result.to_json().items() if key != "seconds"}
+        write_text(_report(out, result), f"{line(report)}\n")
+    show(as_json, {"spec": str(out) if out else None} | result.to_json(), *_parts(result, out))
+    raise typer.Exit(0 if result.evidence.verdict == "holds" else 1)
+
+
+def _model(target: str, symbols: str | None, answers: str | None, longest: int, kind: Kind) -> Weights[Any]:
+    """Return a model of a user's own as a network."""
+    from vitrify.extraction.callables import callable_net
+    from vitrify.interop.diagnose.models import attempt, numbers
+    from vitrify.interop.diagnose.models import target as found
+
+    if not symbols or (not answers and kind != "ngram"):
+        raise InputError("say what the tokens and the logits of the model mean: --symbols a,b --answers no,yes")
+    letters = symbols.split(",")
+    names = answers.split(",") if answers else letters
+    model = found(target).model(max(len(letters) + 1, len(names)), longest + 1, 0, 1e-3)
+    return callable_net(
+        lambda tokens: numbers(attempt(target, lambda: model.logits(tokens))),
+        letters,
+        names,
+        longest=longest,
+        kind="lm" if kind == "ngram" else "class",
+        name=target,
+    )
+
+
+def _report(out: Path, result: Extraction) -> Path:
+    """Return the file beside a spec that says how far it is what the network computes."""
+    return out.with_name(f"{out.name.removesuffix(result.spec.suffix)}.extraction.json")
+
+
+def _parts(result: Extraction, out: Path | None) -> list[str | TextTable | None]:
+    """Return the result as texts and tables."""
+    verdict = result.evidence.verdict
+    lines = str(result.spec).splitlines()
+    errors = [
+        (each.length, f"{each.words:,}", f"{each.wrong:,}", f"{each.interval[0]:.3g} – {each.interval[1]:.3g}")
+        for each in result.errors
+    ]
+    columns = ("length", "words run", "wrong", "share of all words")
+    return [
+        styled(f"bold {VERDICT_COLORS[verdict]}", verdict, f"  {result.known}"),
+        "\n".join([*lines[:MAX_LINES], *(["…"] if len(lines) > MAX_LINES else [])]),
+        TextTable(("", ""), list(result.rows())),
+        TextTable(columns, errors, "words after which spec and network differ") if errors else None,
+        f"→ {out}, {_report(out, result).name}" if out else None,
+    ]
+
+
+COMMANDS = (extract,)
