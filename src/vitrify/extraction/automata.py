@@ -16,7 +16,7 @@ from vitrify.certification.recognition import naming_states, saying_yes
 from vitrify.errors import FolderError, InputError
 from vitrify.extraction.learned import learned
 from vitrify.extraction.learning import difference
-from vitrify.extraction.observations import DEAD, Budget, Observations, asks_first
+from vitrify.extraction.observations import Budget, Observations, asks_first
 from vitrify.extraction.result import Extraction, known_words
 from vitrify.net.architecture import SequenceArchitecture
 from vitrify.net.sparse import dense
@@ -47,9 +47,7 @@ def extract_automaton(
     except Undecided as stop:
         result = learned(net, spec_of, budget, max_length, max_states, seed, resume, progress)
         return replace(result, method=f"learned from answers: {stop}")
-    if net.architecture.output.kind == "next":
-        machine = _legal(machine, net.architecture)
-    elif not asks_first(net.architecture):
+    if not asks_first(net.architecture):
         machine = machine.with_free_start()
     spec = spec_of(machine, net.architecture)
     try:
@@ -122,14 +120,3 @@ def spec_of(machine: MooreMachine, net: SequenceArchitecture) -> Automaton:
         return machine.automaton(net.inputs[1:], {1})
     accepting = {place for place, symbol in enumerate(output.symbols) if symbol in output.accepting}
     return machine.automaton(net.inputs[1:], accepting, dict(enumerate(output.symbols)))
-
-
-def _legal(machine: MooreMachine, net: SequenceArchitecture) -> MooreMachine:
-    """Return the machine of the words all of whose letters might come; after any other the answer is `DEAD`."""
-    places = [net.output.symbols.index(letter) for letter in net.inputs[1:]]
-    dead = len(machine.answers)
-    table = [
-        tuple(target if code >> place & 1 else dead for place, target in zip(places, row, strict=True))
-        for row, code in zip(machine.transitions, machine.answers, strict=True)
-    ]
-    return MooreMachine((*table, (dead,) * len(places)), (*machine.answers, DEAD)).minimized()

@@ -12,11 +12,11 @@ import numpy as np
 from vitrify.arrays import Ints
 from vitrify.certification import certify
 from vitrify.certification.evidence import CaseKind, Domain, Evidence, Method, Progress, Quantity, tested_links
-from vitrify.certification.reading.automata import answer_codes
+from vitrify.certification.reading.automata import ILLEGAL, answer_codes
 from vitrify.encoding import JsonObject
 from vitrify.errors import FolderError, InputError
 from vitrify.extraction.learning import Learner, difference
-from vitrify.extraction.observations import DEAD, Budget, Exhausted, Observations, asks_first
+from vitrify.extraction.observations import Budget, Exhausted, Observations, asks_first
 from vitrify.extraction.result import (
     CLOSE_ANSWERS,
     COVERED,
@@ -205,6 +205,6 @@ def _named(output: Output, code: int) -> str | list[str]:
     """Return an answer in words."""
     if output.kind != "next":
         return output.symbols[code]
-    if code == DEAD:
+    if code == ILLEGAL:
         return "not the beginning of a word"
     return [symbol for place, symbol in enumerate(output.symbols) if code >> place & 1]

@@ -30,8 +30,8 @@ Search = Callable[[MooreMachine], Letters | None]
 class Learner:
     """A run of KV on a network: it asks for answers, and is given counterexamples.
 
-    `settled` is the last machine that is right on all words up to the complete length, and `best` the one that is wrong
-    on the fewest of them.
+    `settled` is the last machine that is right on all words up to the complete length, and `best` the one whose first
+    mistake comes latest, of several the one that is wrong on the fewest words.
     """
 
     num_queries = num_steps = num_cached_queries = 0  # AALpy reads these names
@@ -41,7 +41,7 @@ class Learner:
         self.settled: MooreMachine | None = None
         self.best: MooreMachine | None = None
         self.covered: tuple[int, int] | None = None  # number and largest length of words of the W-method
-        self._fewest = np.inf
+        self._score = (-1, 0)
 
     def learn(self) -> MooreMachine:
         """Return the machine for which no counterexample is known; `Exhausted` where the budget does not suffice."""
@@ -66,11 +66,11 @@ class Learner:
         machine = machine_of(hypothesis, self.observations.letters)
         if len(machine.answers) > self.max_states:
             raise Exhausted(f"a machine of {self.max_states} states, the most that are allowed, does not suffice")
-        wrong = sum(self.observations.differences(machine))
-        if wrong < self._fewest:
-            self.best, self._fewest = machine, wrong
         word = self.observations.first_difference(machine)
         if word is not None:
+            score = (len(word), -sum(self.observations.differences(machine)))
+            if score > self._score:
+                self.best, self._score = machine, score
             return word
         self.settled = machine
         return self._uncovered(machine) or self.sampled(machine)

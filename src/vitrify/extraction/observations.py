@@ -20,7 +20,7 @@ from safetensors.numpy import save
 from vitrify.arrays import Floats, Ints
 from vitrify.certification.attacks.words import answer_margins
 from vitrify.certification.evidence import Progress
-from vitrify.certification.reading.automata import answer_codes
+from vitrify.certification.reading.automata import ILLEGAL, answer_codes
 from vitrify.certification.reals.decide import Decided, decide
 from vitrify.errors import InputError
 from vitrify.files import write_bytes
@@ -36,7 +36,6 @@ MAX_ACTIVATIONS = 1 << 22  # activations of one batch
 CLOSE = 1e-6  # logits nearer to each other, or to 0, are compared in real arithmetic
 MAX_CLOSE = 256  # answers that are decided in real arithmetic; a network that has more is not followed so
 UNKNOWN = -1  # instead of an answer: not asked yet
-DEAD = -2  # the word is no prefix of a word of the language: a letter came that must not come
 
 
 def asks_first(net: SequenceArchitecture) -> bool:
@@ -178,10 +177,10 @@ class Observations:
         self.levels[length][numbers] = codes
 
     def _alive(self, before: Ints, letters: Ints, codes: Ints) -> Ints:
-        """Return the answers, `DEAD` where the last letter was not among those that might come."""
+        """Return the answers, `ILLEGAL` where the last letter was not among those that might come."""
         assert self._legal is not None
-        legal = (before != DEAD) & ((before >> self._legal[letters]) & 1).astype(bool)
-        return np.where(legal, codes, DEAD)
+        legal = (before != ILLEGAL) & ((before >> self._legal[letters]) & 1).astype(bool)
+        return np.where(legal, codes, ILLEGAL)
 
     def _decided(self, logits: Floats, word: Any) -> Ints:
         """Return the answers by logits [case, symbol]; where they are close, in real arithmetic."""

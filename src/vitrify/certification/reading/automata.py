@@ -23,6 +23,7 @@ from vitrify.spec.automata.automaton import Automaton
 from vitrify.spec.automata.moore import MooreMachine
 
 MAX_MEMORIES = 1 << 13  # contents of the memory of a network
+ILLEGAL = -2  # instead of an answer: a letter came that must not come
 
 
 def automaton_of(weights: Weights[Transformer], symbol: str = "True") -> Automaton:
@@ -60,7 +61,7 @@ def answer_codes(output: Output, logits: Floats) -> list[int]:
 def behavior_of(weights: Weights[SequenceArchitecture], max_memories: int = MAX_MEMORIES) -> MooreMachine:
     """Return the minimal machine with the answers of a net (as `answer_codes`) after words of every length.
 
-    A net whose memory is not followed bit by bit, or holds more than `max_memories` different contents, is `Undecided`.
+    If the net says what may come next, the answer after any other letter is `ILLEGAL` from then on. A net whose memory is not followed bit by bit, or holds more than `max_memories` different contents, is `Undecided`.
     """
     machine: Machine[Any]
     if has_architecture(weights, Recurrent):
@@ -69,25 +70,43 @@ def behavior_of(weights: Weights[SequenceArchitecture], max_memories: int = MAX_
         machine = HardAttentionMachine(unrolled(weights))
     else:
         raise Undecided("only recurrences and transformers are followed bit by bit")
-    letters = range(1, len(weights.architecture.inputs))
+    net = weights.architecture
+    letters, may_come = range(1, len(net.inputs)), _places(net)
     memory, logits = machine.start()
-    answers = [answer_codes(weights.architecture.output, logits[None])[0]]
+    answers = [answer_codes(net.output, logits[None])[0]]
     number: dict[tuple[Hashable, int], int] = {(machine.key(memory), answers[0]): 0}
-    level, table = [memory], list[tuple[int, ...]]()
-    while level:
-        moves = [(before, letter) for before in level for letter in letters]
+    waiting, table = [(0, memory)], dict[int, list[int]]()
+    while waiting:
+        table |= {state: [ILLEGAL] * len(letters) for state, _ in waiting}
+        moves = [
+            (state, before, letter)
+            for state, before in waiting
+            for letter in letters
+            if may_come is None or answers[state] >> may_come[letter - 1] & 1
+        ]
+        waiting = []
         if not moves:
-            return MooreMachine(((),), tuple(answers))
-        memories, scores = machine.steps([move[0] for move in moves], [move[1] for move in moves])
-        codes = answer_codes(weights.architecture.output, scores)
-        level, targets = [], list[int]()
-        for after, answer in zip(memories, codes, strict=True):
-            state = number.setdefault((machine.key(after), answer), len(number))
-            targets.append(state)
-            if state == len(answers):
+            break
+        memories, scores = machine.steps([move[1] for move in moves], [move[2] for move in moves])
+        codes = answer_codes(net.output, scores)
+        for (state, _, letter), after, answer in zip(moves, memories, codes, strict=True):
+            target = table[state][letter - 1] = number.setdefault((machine.key(after), answer), len(number))
+            if target == len(answers):
                 answers.append(answer)
-                level.append(after)
+                waiting.append((target, after))
         if len(number) > max_memories:
             raise Undecided(f"its memory holds more than {max_memories:,} different contents")
-        table += [tuple(targets[at : at + len(letters)]) for at in range(0, len(targets), len(letters))]
-    return MooreMachine(tuple(table), tuple(answers)).minimized()
+    dead = len(answers)
+    rows = [tuple(dead if target == ILLEGAL else target for target in table[state]) for state in range(dead)]
+    if may_come is None:
+        return MooreMachine(tuple(rows), tuple(answers)).minimized()
+    return MooreMachine((*rows, (dead,) * len(letters)), (*answers, ILLEGAL)).minimized()
+
+
+def _places(net: SequenceArchitecture) -> list[int] | None:
+    """Return the place of each letter among the symbols that may come, of networks that say so; else None."""
+    if net.output.kind != "next":
+        return None
+    if not {*net.inputs[1:]} <= {*net.output.symbols}:
+        raise Undecided("the network does not say of each letter whether it may come")
+    return [net.output.symbols.index(letter) for letter in net.inputs[1:]]
