@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -41,7 +41,7 @@ class CallableNet:
     inputs: tuple[str, ...]
     output: Output
     max_length: int
-    function: Function
+    function: Function = field(repr=False)
     name: str = "a function"
 
     @property
@@ -88,5 +88,9 @@ def callable_net(
     for what, names in (("symbols", symbols), ("answers", answers)):
         if not names or len({*names}) < len(names):
             raise InputError(f"the {what} must be different names, and there must be one: {', '.join(names)}")
+    if tuple(answers) in (("yes", "no"), ("True", "False")):  # no comes first, as in networks that say so
+        return callable_net(
+            lambda tokens: function(tokens)[..., ::-1], symbols, answers[::-1], longest=longest, kind=kind, name=name
+        )
     net = CallableNet(("<s>", *symbols), Output(kind, tuple(answers)), longest, function, name)
     return Weights(net, {})

@@ -15,7 +15,7 @@ from vitrify.certification.evidence import CaseKind, Domain, Evidence, Method, P
 from vitrify.certification.reading.automata import ILLEGAL, answer_codes
 from vitrify.encoding import JsonObject
 from vitrify.errors import FolderError, InputError
-from vitrify.extraction.learning import Learner, difference
+from vitrify.extraction.learning import Learner, NoMachine, difference
 from vitrify.extraction.observations import Budget, Exhausted, Observations, asks_first
 from vitrify.extraction.result import (
     CLOSE_ANSWERS,
@@ -59,11 +59,12 @@ def learned(
     machine, stopped = None, None
     for step in (lambda: observations.complete_to(longest), learner.learn):
         try:
-            machine = step() if observations.complete >= 0 or stopped is None else None
-        except Exhausted as stop:
+            machine = step()
+        except NoMachine as stop:
             stopped = stopped or str(stop)
-        except KeyboardInterrupt:
-            stopped = "interrupted"
+        except (Exhausted, KeyboardInterrupt) as stop:
+            stopped = stopped or str(stop) or "interrupted"
+            budget.close()  # the best machine is looked for among the answers that are known
     if resume is not None:
         observations.save(resume)
     machine = machine or learner.settled or learner.best
@@ -72,7 +73,7 @@ def learned(
     if not asks_first(weights.architecture):
         machine = machine.with_free_start()
     word = observations.first_difference(machine) or observations.longer_difference(machine)
-    evidence = samples.evidence(machine, word, quick=stopped is not None)
+    evidence = samples.evidence(machine, word, quick=budget.over)
     evidence = evidence.adding(*_facts(observations, machine, learner.covered, word))
     example = None if word is None else _both_answers(observations, machine, word)
     errors = () if word is None else tuple(samples.errors(machine))

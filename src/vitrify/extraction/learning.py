@@ -19,12 +19,16 @@ import numpy as np
 
 from vitrify.arrays import Ints
 from vitrify.certification.checks.words import by_length
-from vitrify.extraction.observations import Exhausted, Observations, asks_first
+from vitrify.extraction.observations import Observations, asks_first
 from vitrify.optional import need
 from vitrify.spec.automata.moore import Letters, MooreMachine
 
 MAX_COVER = 1 << 12  # words of the W-method, longer than those that are all known
 Search = Callable[[MooreMachine], Letters | None]
+
+
+class NoMachine(Exception):
+    """No machine of the size that is allowed answers like the network, or longer words would have to be run."""
 
 
 class Learner:
@@ -44,7 +48,7 @@ class Learner:
         self._score = (-1, 0)
 
     def learn(self) -> MooreMachine:
-        """Return the machine for which no counterexample is known; `Exhausted` where the budget does not suffice."""
+        """Return the machine for which no counterexample is known; else `NoMachine`, or `Exhausted`."""
         learning = need("aalpy.learning_algs", "extract")
         letters = list(range(self.observations.letters))
         learned = learning.run_KV(
@@ -57,7 +61,7 @@ class Learner:
     def query(self, word: Letters) -> list[int]:
         """Return the answer after each letter of a word; after the empty word, one answer."""
         if len(word) > (longest := self.observations.net.max_length):
-            raise Exhausted(f"states are told apart by words of {len(word)} letters, and the network reads {longest}")
+            raise NoMachine(f"states are told apart by words of {len(word)} letters, and the network reads {longest}")
         answers = self.observations.after(np.array([word], dtype=np.int64).reshape(1, -1))[0].tolist()
         return answers[1:] if word else answers
 
@@ -65,7 +69,7 @@ class Learner:
         """Return a word after which a machine of AALpy answers otherwise than the network."""
         machine = machine_of(hypothesis, self.observations.letters)
         if len(machine.answers) > self.max_states:
-            raise Exhausted(f"a machine of {self.max_states} states, the most that are allowed, does not suffice")
+            raise NoMachine(f"a machine of {self.max_states} states, the most that are allowed, does not suffice")
         word = self.observations.first_difference(machine)
         if word is not None:
             score = (len(word), -sum(self.observations.differences(machine)))

@@ -7,9 +7,11 @@ words that begin alike; other networks read whole words, and must give the same 
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +37,7 @@ from vitrify.spec.automata.moore import Letters, MooreMachine
 MAX_ACTIVATIONS = 1 << 22  # activations of one batch
 CLOSE = 1e-6  # logits nearer to each other, or to 0, are compared in real arithmetic
 MAX_CLOSE = 256  # answers that are decided in real arithmetic; a network that has more is not followed so
+PRINTED_WORDS, PRINTED_LENGTH, PRINTED_DIGITS = 16, 32, 4  # random words whose logits identify a function
 UNKNOWN = -1  # instead of an answer: not asked yet
 
 
@@ -63,6 +66,10 @@ class Budget:
         if self.over:
             raise Exhausted(f"the budget of {self.seconds:g} seconds is spent")
         self.spent += words
+
+    def close(self) -> None:
+        """Let nothing more be run."""
+        self.seconds = 0.0
 
     @property
     def over(self) -> bool:
@@ -260,9 +267,19 @@ class Observations:
 
     # Files
 
+    @cached_property
+    def _fingerprint(self) -> str:
+        """A digest of the arrays or, of a function, of its logits after some random words."""
+        if self.weights.arrays:
+            return self.weights.digest
+        length = min(self.net.max_length, PRINTED_LENGTH)
+        words = np.random.default_rng(0).integers(1, self.letters + 1, size=(PRINTED_WORDS, length))
+        logits = batch_logits(self.weights, with_pads(self.net, words)).round(PRINTED_DIGITS) + 0.0
+        return hashlib.sha256(logits.tobytes()).hexdigest()
+
     def save(self, path: Path) -> None:
         """Write the answers to all words of each length to a file, in one step."""
-        facts = {"net": self.weights.digest, "complete": str(self.complete), "smallest": repr(self.smallest)}
+        facts = {"net": self._fingerprint, "complete": str(self.complete), "smallest": repr(self.smallest)}
         write_bytes(path, save({f"length {length}": level for length, level in enumerate(self.levels)}, facts))
 
     def resume(self, path: Path) -> None:
@@ -274,7 +291,7 @@ class Observations:
             complete, smallest = int(facts["complete"]), float(facts["smallest"])
         except (OSError, ValueError, KeyError, SafetensorError) as error:
             raise InputError(f"{path} can't be resumed: {error}") from None
-        if facts.get("net") != self.weights.digest:
+        if facts.get("net") != self._fingerprint:
             raise InputError(f"{path} is about another network: name another file after --resume")
         shapes = [((self.letters**length,), np.int64) for length in range(len(levels))]
         known = all((level != UNKNOWN).all() for level in levels[: complete + 1])

@@ -126,13 +126,13 @@ class MooreMachine:
         """Return the automaton that accepts where an answer is `accepting`, its states numbered.
 
         With `names` of answers, a state is named after its answer; several with one answer, `even` say, are called
-        `even`, `even #2`, …
+        `even`, `even#2`, …
         """
         seen: dict[int, int] = {}
         states = []
         for number, answer in enumerate(self.answers):
             seen[answer] = seen.get(answer, 0) + 1
-            again = "" if seen[answer] == 1 else f" #{seen[answer]}"
+            again = "" if seen[answer] == 1 else f"#{seen[answer]}"
             states.append(str(number) if names is None else f"{names[answer]}{again}")
         final = frozenset(state for state, answer in enumerate(self.answers) if answer in accepting)
         return Automaton(tuple(states), letters, self.transitions, 0, final)

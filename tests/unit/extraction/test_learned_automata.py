@@ -1,0 +1,241 @@
+"""Automata that are learned from answers: right ones, planted deviations, too small ones, interruptions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import vitrify as v
+from cases import each
+from vitrify.arrays import Floats, Ints
+from vitrify.certification.evidence import Scope
+from vitrify.errors import InputError
+from vitrify.extraction import observations as module
+from vitrify.extraction.callables import CallableNet, callable_net
+from vitrify.net.weights import Weights
+from vitrify.spec.automata.automaton import Automaton
+from vitrify.spec.automata.families import cyclic, random_automaton
+
+LONGEST = 20
+RIGHT = 2.0  # logit of the right answer
+
+
+def model_of(
+    spec: Automaton, wrong: Callable[[Ints], Ints] | None = None, longest: int = LONGEST, answers: str = "verdict"
+) -> Weights[CallableNet]:
+    """Return an automaton as a function of tokens; `wrong` [word, prefix] says where its answer is changed."""
+
+    def function(tokens: Ints) -> Floats:
+        states = spec.run_batch(tokens[:, 1:] - 1)
+        codes = np.isin(states, [*spec.accepting]).astype(int) if answers == "verdict" else states
+        if wrong is not None:
+            codes = (codes + wrong(tokens[:, 1:])) % size
+        return np.where(codes[..., None] == np.arange(size), RIGHT, 0.0)
+
+    names = ("no", "yes") if answers == "verdict" else spec.states
+    size = len(names)
+    return callable_net(function, spec.alphabet, names, longest=longest)
+
+
+def counts(words: Ints) -> Ints:
+    """Return the number of ones in every prefix [word, prefix]."""
+    return np.pad(np.cumsum(words - 1, axis=1), ((0, 0), (1, 0)))
+
+
+def planted(words: Ints, trigger: str) -> Ints:
+    """Return 1 after one word, given as letters 0 and 1, and 0 elsewhere."""
+    wrong = np.zeros((len(words), words.shape[1] + 1), dtype=int)
+    if words.shape[1] >= len(trigger):
+        hit = (words[:, : len(trigger)] == np.array([int(letter) + 1 for letter in trigger])).all(axis=1)
+        wrong[hit, len(trigger)] = 1
+    return wrong
+
+
+@pytest.mark.long
+@each("seed", range(12))
+def test_the_minimal_automaton_is_learned_and_certified_to_the_complete_length(seed: int) -> None:
+    spec = random_automaton(6, 2, seed=seed)
+    result = v.extract(model_of(spec), max_length=9)
+    minimal = spec.minimized()
+    accepts = {result.spec.accepts(word) == minimal.accepts(word) for word in map(list, words_to(minimal, 10)) if word}
+    assert accepts == {True}
+    assert len(result.spec.states) <= len(minimal.states)
+    assert result.evidence.verdict == "holds"
+    assert result.known.startswith("equal on every word up to length 9; longer ones sampled")
+    headline = result.evidence.headline
+    assert headline is not None
+    assert (headline.scope, headline.longest) == (Scope.SAMPLED, 9)
+    assert result.evidence.methods == ("sampled",)
+
+
+def words_to(spec: Automaton, longest: int) -> list[tuple[str, ...]]:
+    words: list[tuple[str, ...]] = [()]
+    for word in words:
+        if len(word) < longest:
+            words += [(*word, letter) for letter in spec.alphabet]
+    return words
+
+
+def test_a_rare_deviation_beyond_the_searched_length_is_reported_as_sampled_there() -> None:
+    trigger = "0110100110010110011"  # one word of 2^19
+    net = model_of(cyclic(2), lambda words: planted(words, trigger))
+    result = v.extract(net, max_length=12)
+    assert result.spec == cyclic(2)
+    headline = result.evidence.headline
+    assert headline is not None
+    assert (headline.scope, headline.longest) == (Scope.SAMPLED, 12)
+    assert not result.every_length
+    assert "exhaustive" not in result.evidence.methods
+    assert "proved" not in result.evidence.methods
+    assert "longer ones sampled: below" in result.known
+    deviates = result.spec.accepts(trigger) != (net(list(trigger))[-1].argmax() == 1)
+    assert deviates  # so nothing more may be said
+
+
+def test_a_deviation_within_the_searched_length_is_part_of_the_automaton_or_shown() -> None:
+    net = model_of(cyclic(2), lambda words: planted(words, "0110"))
+    result = v.extract(net, max_length=8)
+    assert result.evidence.verdict == "holds"
+    assert len(result.spec.states) > 2
+    for word in words_to(result.spec, 8)[1:]:
+        assert result.spec.accepts(word) == (net(list(word))[-1].argmax() == 1), word
+    small = v.extract(net, max_length=8, max_states=2)
+    assert small.evidence.verdict == "fails"
+    assert small.spec == cyclic(2)
+    assert small.counterexample == {"word": ["0", "1", "1", "0"], "expected": "yes", "actual": "no"}
+    assert small.stopped == "a machine of 2 states, the most that are allowed, does not suffice"
+    assert {each.length: each.wrong for each in small.errors if each.complete} == dict.fromkeys(range(9), 0) | {4: 1}
+
+
+def test_a_saturating_counter_is_an_automaton_and_its_errors_grow_with_length() -> None:
+    """A net that counts ones to 5 and then stays there is no parity, from length 6 on."""
+    net = model_of(cyclic(2), lambda words: (np.maximum(counts(words) - 5, 0)) % 2)
+    result = v.extract(net, max_length=10)
+    assert result.evidence.verdict == "holds"
+    assert len(result.spec.states) == 6
+    small = v.extract(net, max_length=10, max_states=4)
+    assert small.counterexample is not None
+    assert small.counterexample["word"] == ["1"] * 6
+    shares = [each.wrong / each.words for each in small.errors if each.complete]
+    assert shares[:6] == [0.0] * 6
+    assert shares[6:] == sorted(shares[6:])
+    assert shares[6] == 1 / 64
+    assert [each.length for each in small.errors if not each.complete] == [20]
+
+
+def test_a_net_that_names_states_is_learned_with_its_names() -> None:
+    spec = cyclic(3)
+    result = v.extract(model_of(spec, answers="states"), max_length=7)
+    assert (result.spec.states, result.spec.transitions) == (spec.states, spec.transitions)
+
+
+def test_the_whole_reach_of_a_network_is_exhaustive() -> None:
+    result = v.extract(model_of(cyclic(3), longest=8))
+    headline = result.evidence.headline
+    assert headline is not None
+    assert (headline.scope, headline.longest) == (Scope.EXHAUSTIVE, 8)
+    assert result.known == "equal on every word up to length 8, the longest that the network reads"
+
+
+# Bounds, interruptions, files
+
+
+def test_words_are_counted_and_bounded() -> None:
+    run = []
+
+    def counted(words: Ints) -> Ints:
+        run.append(len(words))
+        return np.zeros((len(words), words.shape[1] + 1), dtype=int)
+
+    result = v.extract(model_of(cyclic(5), counted), words=300)
+    assert result.words <= 300
+    headline = result.evidence.headline
+    assert headline is not None
+    assert headline.longest is not None
+    assert 2 ** headline.longest <= 300
+    with pytest.raises(InputError, match="choose a smaller --max-length"):
+        v.extract(model_of(cyclic(2)), max_length=LONGEST + 1)
+
+
+@each("after", (1, 2, 3))
+def test_an_interruption_leaves_the_best_automaton_and_a_file_to_go_on_from(
+    after: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "MAX_ACTIVATIONS", 1 << 19)  # small batches
+    calls = []
+
+    def interrupting(words: Ints) -> Ints:
+        calls.append(words.shape)
+        if len(calls) == after + 2 and not resumed:
+            raise KeyboardInterrupt
+        return np.zeros((len(words), words.shape[1] + 1), dtype=int)
+
+    file, resumed = tmp_path / "answers.safetensors", False
+    net = model_of(cyclic(3), interrupting)
+    first = v.extract(net, max_length=10, resume=file)
+    assert first.stopped == "interrupted"
+    headline = first.evidence.headline
+    assert headline is not None
+    assert headline.longest == 5
+    assert "longer ones were not compared" in first.known or first.evidence.verdict == "fails"
+    resumed, calls[:] = True, []
+    second = v.extract(net, max_length=10, resume=file)
+    assert second.stopped is None
+    assert second.spec == cyclic(3)
+    whole = v.extract(model_of(cyclic(3)), max_length=10)
+    assert second.words < whole.words
+    assert replace(second.evidence, seconds=0) == replace(whole.evidence, seconds=0)
+
+
+@each("spoil", ("text", "short", "other", "levels"))
+def test_a_file_of_answers_that_does_not_fit_is_refused(spoil: str, tmp_path: Path) -> None:
+    file = tmp_path / "answers.safetensors"
+    net = v.build(cyclic(3), "log-depth", max_length=8)
+    v.extract(net, max_length=4, resume=file)
+    if spoil == "text":
+        file.write_text("nothing")
+    elif spoil == "short":
+        file.write_bytes(file.read_bytes()[:-8])
+    elif spoil == "other":
+        net = v.build(cyclic(2), "log-depth", max_length=8)
+    else:
+        from safetensors.numpy import save_file
+
+        facts = {"net": net.digest, "complete": "3", "smallest": "1.0"}
+        save_file({"length 0": np.zeros(1, dtype=np.int64)}, file, facts)
+    with pytest.raises(InputError, match=r"resumed|another network"):
+        v.extract(net, max_length=4, resume=file)
+
+
+# What is refused
+
+
+def test_a_model_that_looks_ahead_is_refused() -> None:
+    def backwards(words: Ints) -> Ints:
+        last = words[:, -1:] - 1 if words.shape[1] else np.zeros((len(words), 1), dtype=int)
+        return np.repeat(last, words.shape[1] + 1, axis=1)
+
+    with pytest.raises(InputError, match="depends on what comes later"):
+        v.extract(model_of(cyclic(2), backwards), max_length=6)
+
+
+def test_logits_of_another_shape_are_refused() -> None:
+    net = callable_net(lambda tokens: np.zeros((len(tokens), 2)), "ab", ("no", "yes"), longest=4)
+    with pytest.raises(InputError, match=r"must return logits \[batch, position, answer\] of shape \(2, 2, 2\)"):
+        v.extract(net, max_length=2)
+    with pytest.raises(InputError, match="different names"):
+        callable_net(lambda tokens: tokens, "aa", ("no", "yes"), longest=4)
+
+
+@each("kind", ("automaton", "ngram", "formula", "counter"))
+def test_networks_of_other_kinds_are_refused_in_one_sentence(kind: str) -> None:
+    lm = v.build(v.read("examples/weather.arpa"), max_length=8)
+    automaton = v.build(cyclic(2), "elman")
+    net = lm if kind in ("automaton", "formula") else automaton
+    with pytest.raises(InputError, match="extracted from|not read from weights") as refusal:
+        v.extract(net, kind)  # type: ignore[arg-type]
+    assert "\n" not in str(refusal.value)
