@@ -1,0 +1,118 @@
+"""N-gram models that are extracted: exact ones, their order, what they lose, and networks that are none."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+
+import vitrify as v
+from cases import each
+from vitrify.arrays import Floats, Ints
+from vitrify.certification.evidence import Scope
+from vitrify.extraction.callables import CallableNet, callable_net
+from vitrify.net.weights import Weights
+from vitrify.spec.ngrams.families import random_ngram
+from vitrify.spec.ngrams.model import NGramModel
+
+
+def chain(order: int, seed: int = 0, letters: str = "ab") -> tuple[Weights[CallableNet], Floats]:
+    """Return a Markov chain over two letters as a function, and its laws [context, letter] after `order` letters."""
+    rng = np.random.default_rng(seed)
+    laws = rng.dirichlet(np.ones(len(letters)), size=len(letters) ** order)
+
+    def function(tokens: Ints) -> Floats:
+        contexts = np.zeros(tokens.shape, dtype=int)  # letters before the first are the first one of the alphabet
+        for back in range(order):
+            seen = np.pad(np.maximum(tokens - 1, 0), ((0, 0), (back, 0)))[:, : tokens.shape[1]]
+            contexts += seen * len(letters) ** back
+        return np.log(laws[contexts])
+
+    return callable_net(function, letters, letters, longest=12, kind="lm"), laws
+
+
+@each("order", (1, 2, 3))
+@pytest.mark.filterwarnings("ignore::vitrify.errors.SpecWarning")
+def test_the_order_is_that_of_the_chain_and_the_laws_are_its_own(order: int) -> None:
+    net, laws = chain(order)
+    result = v.extract(net, "ngram", max_length=9, tolerance=1e-9)
+    model = result.spec
+    assert isinstance(model, NGramModel)
+    assert model.order == order + 1
+    assert result.evidence.verdict == "holds"
+    assert f"context of {order} symbol" in result.known
+    for place, context in enumerate(product("ab", repeat=order)):
+        law = np.exp(model.next_log_probs([["a", "b", *context]]))[0]
+        got = [law[model.predicted.index(letter)] for letter in "ab"]
+        assert np.allclose(got, laws[place], atol=1e-9)
+
+
+def test_the_excess_of_a_smaller_order_is_the_divergence_per_symbol() -> None:
+    """Against a sum over all words, written down from the definition."""
+    net, _ = chain(1, seed=3)
+    longest = 6
+    result = v.extract(net, "ngram", max_length=longest, order=1)
+    law = np.exp(result.spec.next_log_probs([[]]))[0]  # type: ignore[attr-defined]
+    predicted = result.spec.predicted  # type: ignore[attr-defined]
+    q = {letter: law[predicted.index(letter)] for letter in "ab"}
+    total, weight_of = 0.0, {}
+    for length in range(longest + 1):
+        for word in product("ab", repeat=length):
+            p = np.exp(net(list(word))[-1] - np.logaddexp.reduce(net(list(word))[-1]))
+            weight = weight_of[word[:-1]][word[-1]] if word else 1.0
+            weight_of[word] = {letter: weight * p[place] for place, letter in enumerate("ab")}
+            total += weight * sum(p[place] * np.log(p[place] / q[letter]) for place, letter in enumerate("ab"))
+    measured = result.evidence.measured("excess of order 1 (nats per symbol)")
+    assert measured == pytest.approx(total / (longest + 1), rel=1e-9)
+    assert result.evidence.verdict == "fails"
+    assert result.counterexample is not None
+
+
+@each("seed", (0, 1))
+def test_a_built_network_gives_back_its_model_with_a_proof(seed: int) -> None:
+    spec = random_ngram(3, 3, seed=seed)
+    net = v.build(spec, max_length=32)
+    result = v.extract(net, "ngram", max_length=5, tolerance=1e-12)
+    assert result.evidence.verdict == "holds"
+    headline = result.evidence.headline
+    assert headline is not None
+    assert headline.scope is Scope.MAX_LENGTH
+    rng = np.random.default_rng(seed)
+    words = [[str(word) for word in rng.choice(spec.readable, size=4)] for _ in range(8)]
+    model: Any = result.spec
+    order = [model.predicted.index(word) for word in spec.predicted]
+    assert np.allclose(np.exp(model.next_log_probs(words))[:, order], np.exp(spec.next_log_probs(words)), atol=1e-9)
+
+
+def test_a_law_that_depends_on_the_whole_past_is_no_ngram_model() -> None:
+    def counting(tokens: Ints) -> Floats:  # Laplace's rule: the law depends on how many b came
+        ones = np.cumsum(tokens == 2, axis=1)
+        share = (ones + 1) / (np.arange(tokens.shape[1]) + 2)
+        return np.log(np.stack([1 - share, share], axis=-1))
+
+    net = callable_net(counting, "ab", "ab", longest=10, kind="lm")
+    result = v.extract(net, "ngram")
+    assert result.evidence.verdict == "fails"
+    assert result.counterexample is not None
+    word = result.counterexample["word"]
+    p = np.exp(net(word)[-1])["ab".index(result.counterexample["next"])]
+    assert p == pytest.approx(result.counterexample["actual"])
+    assert abs(p - result.counterexample["expected"]) > 0.1
+    table = [each.measured for each in result.evidence.quantities if each.name.startswith("excess of order")]
+    assert table == sorted(table, reverse=True)
+
+
+@pytest.mark.jax
+@pytest.mark.long
+def test_a_trained_markov_transformer_loses_no_more_than_its_excess() -> None:
+    recipe = v.Recipe(steps=300, batch=64)
+    (run,) = v.train(v.model("transformer", layers=1, d_model=16), v.sandbox("markov", length=16), recipe=recipe)
+    result = v.extract(run.weights, "ngram", max_length=10)
+    model: Any = result.spec
+    assert model.order == 2
+    law = np.exp(model.next_log_probs([["0"], ["1"]]))[:, :2]
+    true, stationary = np.array([[0.8, 0.2], [0.3, 0.7]]), np.array([0.6, 0.4])
+    loss = float(stationary @ (true * np.log(true / law)).sum(axis=1))
+    assert 0 <= loss <= run.last["excess"]
