@@ -15,16 +15,16 @@ import argparse
 import json
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 from aalpy.learning_algs import run_KV
 from aalpy.oracles import RandomWordEqOracle
 
-import jax.numpy as jnp
 import vitrify as v
 from vitrify.arrays import Array
 from vitrify.extraction.automata import answering_after_every_letter
@@ -58,6 +58,13 @@ def dyck(state: int, letter: str) -> int:
     return after if state >= 0 and 0 <= after <= 3 else -1
 
 
+def family(name: str) -> v.Automaton:
+    """Return an automaton of a family, by name."""
+    spec = v.read(name)
+    assert isinstance(spec, v.Automaton)
+    return spec
+
+
 def languages() -> dict[str, tuple[v.Automaton, str]]:
     """Return the languages by name: the minimal automaton, and whether nets say `accept` or name `states`."""
     regular = v.Automaton.from_regex
@@ -70,14 +77,16 @@ def languages() -> dict[str, tuple[v.Automaton, str]]:
         "Tomita 5": explore((0, 0), "01", lambda n, a: (n[0] ^ (a == "0"), n[1] ^ (a == "1")), lambda n: not any(n)),
         "Tomita 6": explore(0, "01", lambda n, a: (n + (1 if a == "0" else 2)) % 3, lambda n: n == 0),
         "Tomita 7": regular("0*1*0*1*", "01"),
-        "parity": v.read("cyclic:2"),
-        "mod 3": v.read("cyclic:3"),
-        "mod 5": v.read("cyclic:5"),
+        "parity": family("cyclic:2"),
+        "mod 3": family("cyclic:3"),
+        "mod 5": family("cyclic:5"),
         "(ab\\|ba)*": regular("(ab|ba)*"),
         "Dyck-1, depth 3": explore(0, "()", dyck, lambda depth: depth == 0),
     }
-    flip_flop = explore("0", ("w0", "w1", "read"), lambda q, a: q if a == "read" else a[-1], lambda q: q == "1", name=str)
-    states = {"flip-flop": flip_flop, "S3": v.read("symmetric_group:3")}
+    flip_flop = explore(
+        "0", ("w0", "w1", "read"), lambda q, a: q if a == "read" else a[-1], lambda q: q == "1", name=str
+    )
+    states = {"flip-flop": flip_flop, "S3": family("symmetric_group:3")}
     return {name: (spec.minimized(), "accept") for name, spec in accepted.items()} | {
         name: (spec, "states") for name, spec in states.items()
     }
@@ -121,7 +130,7 @@ class Stepped:
 
     def query(self, word: Sequence[int]) -> list[int]:
         self.pre()
-        return [self.step(letter) for letter in word or [None]]
+        return [self.step(letter) for letter in word] or [self.step(None)]
 
 
 def alone(net: Any) -> tuple[MooreMachine | None, float]:
@@ -162,7 +171,9 @@ def examined(weights: Any, spec: v.Automaton, length: int) -> dict[str, Any]:
     row: dict[str, Any] = {"seconds": time.perf_counter() - start, "states": len(result.spec.states)}
     row |= {"known": result.known, "verdict": result.evidence.verdict, "margin": float(observations.smallest)}
     if word is None:
-        complete = [d.longest for d in result.evidence.domains if d.kind == "words" and result.evidence.verdict == "holds"]
+        complete = [
+            d.longest for d in result.evidence.domains if d.kind == "words" and result.evidence.verdict == "holds"
+        ]
         row["right"], row["minimal"] = True, result.spec == spec and complete == [length]
         machine, seconds = alone(net)
         return row | {"alone": machine is not None and machine == right, "alone seconds": seconds}
@@ -178,10 +189,10 @@ def measured(name: str, model: str, seeds: int) -> dict[str, Any]:
     """Train the nets of a row, and return what is found about them."""
     spec, mode = languages()[name]
     length = int(np.log(WORDS) / np.log(len(spec.alphabet)) + 1e-9)
-    family, sizes = MODELS[model]
+    models, sizes = MODELS[model]
     start = time.perf_counter()
     recipe = v.Recipe(steps=STEPS, batch=BATCH, lr=RATE, stop=ENOUGH)
-    runs = v.train(v.model(family, **sizes), EveryPrefix(spec, length=length, mode=mode), members=seeds, recipe=recipe)  # type: ignore[arg-type]
+    runs = v.train(v.model(models, **sizes), EveryPrefix(spec, length=length, mode=mode), members=seeds, recipe=recipe)  # type: ignore[arg-type]
     trained = time.perf_counter() - start
     nets = [examined(run.weights, spec, length) for run in runs]
     about = {"language": name, "model": model, "letters": len(spec.alphabet), "length": length}
@@ -196,7 +207,11 @@ def line(row: dict[str, Any]) -> str:
     cells = [row["language"], row["model"], row["states"], row["length"], f"{len(good)} of {len(nets)}"]
     cells += [f"{sum(n['minimal'] for n in good)} of {len(good)}" if good else "–"]
     cells += [f"{median(n['seconds'] for n in nets):.1f}"]
-    cells += [f"{sum(n['alone'] for n in good)} of {len(good)}, {median(n['alone seconds'] for n in good):.1f} s" if good else "–"]
+    cells += [
+        f"{sum(n['alone'] for n in good)} of {len(good)}, {median(n['alone seconds'] for n in good):.1f} s"
+        if good
+        else "–"
+    ]
     cells += [f"{sum(n['confirmed'] for n in bad)} of {len(bad)}, length {lengths[0]}–{lengths[-1]}" if bad else "–"]
     return "| " + " | ".join(map(str, cells)) + " |"
 

@@ -35,7 +35,7 @@ def recognizing(weights: Weights[Any], spec: object, accepting: str | None = Non
     if set(symbols) <= set(spec.states) and accepting is None:
         return naming_states(weights, spec.accepting_states)
     yes = accepting or next((answer for answer in YES if answer in symbols), None)
-    if len(symbols) != 2 or yes not in symbols:
+    if len(symbols) != 2 or yes is None or yes not in symbols:
         raise InputError(
             f"an automaton judges a network that answers with its states, or with one of two answers, not with "
             f"{', '.join(symbols[:8])}: name the one that accepts with --accepting"

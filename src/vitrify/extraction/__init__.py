@@ -69,6 +69,6 @@ def extract(
 
         return extract_formula(net, budget, seed=seed, progress=progress)
     raise InputError(
-        "counting programs are not read from weights yet: averages mix unboundedly many positions, and no finite machine "
-        "holds them; --as automaton learns what such a network does on short words"
+        "counting programs are not read from weights yet: averages mix unboundedly many positions, and no finite "
+        "machine holds them; --as automaton learns what such a network does on short words"
     )

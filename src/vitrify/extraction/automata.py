@@ -69,7 +69,9 @@ def _closed(net: Weights[SequenceArchitecture], machine: MooreMachine, budget: B
     wrong = difference(observations, machine, words)
     domain = Domain(CaseKind.RANDOM_WORDS, Method.SAMPLED, TESTED, length, length)
     checked = {"states": len(machine.answers), "steps": len(machine.answers) * len(letters)}
-    links = [Link(name, Scope.EVERY_LENGTH, None, "all contents of the memory", checked) for name in ("weights", "spec")]
+    links = [
+        Link(name, Scope.EVERY_LENGTH, None, "all contents of the memory", checked) for name in ("weights", "spec")
+    ]
     if wrong is None:
         return Evidence("holds", words.size, (domain,), seed=seed, links=tuple(links))
     symbols = [net.architecture.inputs[letter + 1] for letter in wrong]

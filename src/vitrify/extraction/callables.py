@@ -10,7 +10,7 @@ import numpy as np
 
 from vitrify.arrays import Array, Arrays, Float, Floats, Int, Ints
 from vitrify.errors import InputError
-from vitrify.net.architecture import Options, Output, OutputKind, Reads
+from vitrify.net.architecture import Output, OutputKind, Reads
 from vitrify.net.weights import Weights
 
 Function = Callable[[Ints], Floats]

@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from vitrify.arrays import Ints
 from vitrify.certification import certify
-from vitrify.certification.evidence import CaseKind, Domain, Evidence, Method, Progress, Quantity, tested_links
+from vitrify.certification.evidence import (
+    CaseKind,
+    Domain,
+    Evidence,
+    Method,
+    Progress,
+    Quantity,
+    Verdict,
+    tested_links,
+)
 from vitrify.certification.reading.automata import ILLEGAL, answer_codes
 from vitrify.encoding import JsonObject
 from vitrify.errors import FolderError, InputError
@@ -21,6 +29,7 @@ from vitrify.extraction.result import (
     CLOSE_ANSWERS,
     COVERED,
     MARGIN,
+    OPEN_ANSWERS,
     RIVALS,
     Extraction,
     LengthErrors,
@@ -34,7 +43,7 @@ from vitrify.spec.automata.moore import Letters, MooreMachine
 
 MAX_RUN = 1 << 17  # words, of all lengths together, that are run in full by default
 MAX_NUMBERED = 1 << 22  # words of one length; a longer length is refused
-RANDOM = 256  # random words of a length
+RANDOM, MAX_SAMPLED = 256, 1 << 12  # random words of a length, and the longest of them
 SHORT = 6  # length of the words that the test of a hypothesis runs once more
 SpecOf = Callable[[MooreMachine, SequenceArchitecture], Automaton]
 
@@ -72,17 +81,14 @@ def learned(
         raise InputError(f"nothing was extracted: {stopped}")
     if not asks_first(weights.architecture):
         machine = machine.with_free_start()
-    word = observations.first_difference(machine) or observations.longer_difference(machine)
-    evidence = samples.evidence(machine, word, quick=budget.over)
+    evidence, word = samples.evidence(machine)
     evidence = evidence.adding(*_facts(observations, machine, learner.covered, word))
     example = None if word is None else _both_answers(observations, machine, word)
     errors = () if word is None else tuple(samples.errors(machine))
     known = known_words(evidence, example, observations.complete)
     seconds = time.perf_counter() - budget.start
     spec = spec_of(machine, weights.architecture)
-    return Extraction(
-        "automaton", spec, evidence, known, "learned", budget.spent, seconds, stopped, example, errors
-    )
+    return Extraction("automaton", spec, evidence, known, "learned", budget.spent, seconds, stopped, example, errors)
 
 
 def _longest(net: SequenceArchitecture, budget: Budget, max_length: int | None) -> int:
@@ -95,9 +101,10 @@ def _longest(net: SequenceArchitecture, budget: Budget, max_length: int | None) 
                 f"and of one length at most {MAX_NUMBERED:,} words are run: choose a smaller --max-length"
             )
         return max_length
-    length, most = 0, min(MAX_RUN, budget.words // 2)
-    while length < net.max_length and sum(letters**n for n in range(length + 2)) <= most:
+    length, total, most = 0, 1, min(MAX_RUN, budget.words // 2)
+    while length < net.max_length and letters and total + letters ** (length + 1) <= most:
         length += 1
+        total += letters**length
     return length
 
 
@@ -112,12 +119,7 @@ class _Samples:
         """Return a long word after which a machine is wrong, if one is found."""
         self.observations.budget.spend(0)
         evidence = self._certified(machine, min(self.observations.complete, SHORT), prove=False)
-        word = self._witness(evidence)
-        if word is not None:
-            batch = np.array([word], dtype=np.int64).reshape(1, -1)
-            if (shorter := difference(self.observations, machine, batch)) is not None:
-                return shorter
-        return difference(self.observations, machine, self._random(self.net.max_length))
+        return self._refuting(evidence, machine) or difference(self.observations, machine, self._random(self.longest))
 
     def _certified(self, machine: MooreMachine, longest: int, *, prove: bool) -> Evidence | None:
         """Return the certificate of the machine's spec; None if the network does not name its states."""
@@ -135,40 +137,63 @@ class _Samples:
         except FolderError:
             return None
 
-    def _witness(self, evidence: Evidence | None) -> Letters | None:
-        """Return the word of a witness, as letters."""
-        symbols = (evidence.witness or {}).get("word", (evidence.witness or {}).get("history")) if evidence else None
-        return None if symbols is None else tuple(self.net.input_ids[symbol] - 1 for symbol in symbols)
+    def _refuting(self, evidence: Evidence | None, machine: MooreMachine) -> Letters | None:
+        """Return the word of the witness of a certificate, if the machine is wrong there; a tie is no mistake."""
+        witness = evidence.witness if evidence is not None else None
+        symbols = None if witness is None else witness.get("word", witness.get("history"))
+        if symbols is None:
+            return None
+        word = np.array([[self.net.input_ids[symbol] - 1 for symbol in symbols]], dtype=np.int64).reshape(1, -1)
+        return difference(self.observations, machine, word)
+
+    @property
+    def longest(self) -> int:
+        """The length of long random words."""
+        return min(self.net.max_length, MAX_SAMPLED)
 
     def _random(self, length: int) -> Ints:
-        rng = np.random.default_rng([self.seed, length])
-        return rng.integers(max(self.observations.letters, 1), size=(RANDOM, length if self.observations.letters else 0))
+        rng, letters = np.random.default_rng([self.seed, length]), self.observations.letters
+        return rng.integers(max(letters, 1), size=(RANDOM, length if letters else 0))
 
-    def evidence(self, machine: MooreMachine, word: Letters | None, *, quick: bool) -> Evidence:
-        """Return what is known of a machine; `word` is one after which it is wrong. With `quick`, nothing is run."""
-        if word is None and not quick:
-            evidence = self._certified(machine, self.observations.complete, prove=True)
+    def evidence(self, machine: MooreMachine) -> tuple[Evidence, Letters | None]:
+        """Return what is known of a machine, and the shortest known word after which it is wrong.
+
+        That is the certificate of its spec, where the network has symbols for it, or what was observed.
+        """
+        observations, random = self.observations, False
+        word = observations.first_difference(machine) or observations.longer_difference(machine)
+        if word is None and not observations.budget.over:
+            evidence = self._certified(machine, observations.complete, prove=True)
             if evidence is not None and evidence.verdict == "holds":
-                return evidence
-        complete, net = self.observations.complete, self.net
-        counts = [len(level) for level in self.observations.levels[: complete + 1]]
-        method = Method.EXHAUSTIVE if complete == net.max_length else Method.SAMPLED
-        domains = [Domain(CaseKind.WORDS, method, sum(counts), 0, complete)]
+                return evidence, None
+            try:
+                word = self._refuting(evidence, machine) or difference(
+                    observations, machine, self._random(self.longest)
+                )
+                random = word is None
+            except (Exhausted, KeyboardInterrupt) as stop:
+                if evidence is not None:
+                    raise InputError(f"the certificate fails, and a run to confirm it was stopped: {stop}") from None
+        counts = [len(level) for level in observations.levels[: observations.complete + 1]]
+        method = Method.EXHAUSTIVE if observations.complete == self.net.max_length else Method.SAMPLED
+        domains = [Domain(CaseKind.WORDS, method, sum(counts), 0, observations.complete)]
         quantities = []
-        if word is None and not quick:
-            domains.append(Domain(CaseKind.RANDOM_WORDS, Method.SAMPLED, RANDOM, net.max_length, net.max_length))
+        if random:
+            domains.append(Domain(CaseKind.RANDOM_WORDS, Method.SAMPLED, RANDOM, self.longest, self.longest))
             rate = upper_failure_rate(0, RANDOM)
             quantities.append(Quantity("rate of random words with an error (95 % upper bound)", rate))
-        witness = None if word is None else _both_answers(self.observations, machine, word)
-        verdict = "holds" if word is None else "fails"
-        evidence = Evidence(verdict, sum(counts), tuple(domains), tuple(quantities), witness=witness, seed=self.seed)
-        return replace(evidence, links=tested_links(domains))
+        witness = None if word is None else _both_answers(observations, machine, word)
+        verdict: Verdict = "holds" if word is None else "fails"
+        links = tested_links(domains)
+        return Evidence(
+            verdict, sum(counts), tuple(domains), tuple(quantities), (), witness, self.seed, links=links
+        ), word
 
     def errors(self, machine: MooreMachine) -> Iterator[LengthErrors]:
         """Yield how often a machine is wrong: on all words of each length, then on random longer ones."""
         for length, wrong in enumerate(self.observations.differences(machine)):
             yield LengthErrors(length, len(self.observations.levels[length]), wrong, complete=True)
-        length, longest = max(self.observations.complete, 1), self.net.max_length
+        length, longest = max(self.observations.complete, 1), self.longest
         while length < longest:
             length = min(2 * length, longest)
             words = self._random(length)
@@ -186,9 +211,12 @@ def _facts(
     yield Quantity(MARGIN, observations.smallest)
     if observations.close:
         yield Quantity(CLOSE_ANSWERS, len(observations.close))
+    if observations.open:
+        yield Quantity(OPEN_ANSWERS, observations.open)
     if covered is not None and covered[0]:
         yield Quantity(COVERED, covered[0])
-    rivals = observations.complete + 3 - len(machine.answers)  # n + m - 2 letters tell machines of n and m states apart
+    # n + m - 2 letters tell machines of n and m states apart; one more where the empty word does not count
+    rivals = observations.complete + 3 - observations.first - len(machine.answers)
     if word is None and rivals > len(machine.answers):
         yield Quantity(RIVALS, rivals)
 

@@ -62,7 +62,7 @@ class Learner:
         """Return the answer after each letter of a word; after the empty word, one answer."""
         if len(word) > (longest := self.observations.net.max_length):
             raise NoMachine(f"states are told apart by words of {len(word)} letters, and the network reads {longest}")
-        answers = self.observations.after(np.array([word], dtype=np.int64).reshape(1, -1))[0].tolist()
+        answers: list[int] = self.observations.after(np.array([word], dtype=np.int64).reshape(1, -1))[0].tolist()
         return answers[1:] if word else answers
 
     def find_cex(self, hypothesis: Any) -> Letters | None:

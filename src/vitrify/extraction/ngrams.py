@@ -1,10 +1,13 @@
 r"""Extraction of n-gram models: the laws of the next symbol by context, and what they lose against the network.
 
-All words up to a length are run. The law after a context of $m - 1$ symbols is the mean of the network's distributions
-after all words that end in it, each weighted by the probability that the network itself gives to the word. The *excess*
-of order $m$ is the mean over positions of $\mathrm{E}\,\mathrm{KL}(p(\cdot \mid x) \,\|\, p_m(\cdot \mid c))$, $x$ drawn
-from the network: by so much the loss of the model exceeds that of the network on the network's own words, in nats per
-symbol. It falls with $m$; the order is the first at which it is at most the tolerance.
+All words up to a length are run. The law after a context $c$ of $m - 1$ symbols is the mean of the network's
+distributions after all words that end in it, each weighted by the probability that the network itself gives to the
+word. The *excess* of order $m$ is the mean over positions of
+
+$$\mathrm{E}\,\mathrm{KL}(p(\cdot \mid x) \,\|\, p_m(\cdot \mid c)), \quad x \text{ drawn from the network:}$$
+
+by so much the loss of the model exceeds that of the network on the network's own words, in nats per symbol. It falls
+with $m$; the order is the first at which it is at most the tolerance.
 """
 
 from __future__ import annotations
@@ -103,7 +106,7 @@ def extract_ngram(
         raise InputError(f"the order is at most {most}, by words of length {longest}: choose a smaller --order")
     table = []
     for m in [order] if order else range(1, most + 1):
-        contexts, place, laws = observed.model(m)
+        _, place, laws = observed.model(m)
         each = observed.excess(laws[place])
         far = np.abs(observed.laws - laws[place]).max(axis=1)
         table.append((m, float(observed.weights @ each) / (longest + 1), float(far.max())))
@@ -143,9 +146,7 @@ def _refuse(weights: Weights[SequenceArchitecture]) -> None:
         raise InputError(f"the network must predict the symbols that it reads, and perhaps {END}")
 
 
-def _all_words(
-    weights: Weights[SequenceArchitecture], longest: int, budget: Budget, progress: Progress | None
-) -> Laws:
+def _all_words(weights: Weights[SequenceArchitecture], longest: int, budget: Budget, progress: Progress | None) -> Laws:
     """Run all words of a length, and return the distributions after all their prefixes."""
     net = weights.architecture
     letters = len(net.inputs) - 1
@@ -192,9 +193,7 @@ def _model(observed: Laws, order: int, net: SequenceArchitecture) -> NGramModel:
     return NGramModel.from_ngrams(ngrams)
 
 
-def _certified(
-    weights: Weights[SequenceArchitecture], model: NGramModel, longest: int, seed: int
-) -> Evidence | None:
+def _certified(weights: Weights[SequenceArchitecture], model: NGramModel, longest: int, seed: int) -> Evidence | None:
     """Return the certificate of the model where the network has its symbols and it holds; else None."""
     try:
         evidence = certify(weights, model, max_length=min(longest, 8), seed=seed, prove=True)
@@ -213,9 +212,7 @@ def _measured(
     return evidence.adding(Quantity("excess (nats per symbol)", excess, tolerance, "<="))
 
 
-def _beyond(
-    weights: Weights[SequenceArchitecture], model: NGramModel, longest: int, seed: int
-) -> Iterator[Quantity]:
+def _beyond(weights: Weights[SequenceArchitecture], model: NGramModel, longest: int, seed: int) -> Iterator[Quantity]:
     """Yield the excess at later positions, on words that the network writes."""
     from vitrify.net.generate import generate
 

@@ -80,19 +80,22 @@ class Budget:
 class Observations:
     """The answers of a network, as whole numbers (`answer_codes`); letters are numbered from 0.
 
-    `levels[t]` has the answers after all words of length t. `smallest` is the smallest margin of an answer seen, and
-    `close` the words whose answer was decided in real arithmetic.
+    `levels[t]` has the answers after all words of length t. `smallest` is the smallest margin of an answer, `close`
+    has the words whose answer was decided in real arithmetic, and `open` counts close answers that were not.
     """
 
-    def __init__(self, weights: Weights[SequenceArchitecture], budget: Budget, progress: Progress | None = None) -> None:
+    def __init__(
+        self, weights: Weights[SequenceArchitecture], budget: Budget, progress: Progress | None = None
+    ) -> None:
         self.weights, self.net, self.budget, self.progress = weights, weights.architecture, budget, progress
         self.letters = len(self.net.inputs) - 1
         self.levels: list[Ints] = []
         self.complete = -1  # all words up to this length are known
         self.smallest = np.inf
         self.close: dict[Letters, int] = {}
+        self.open = 0
         self._others: dict[Letters, Letters] = {}  # answers to all prefixes of single words
-        self._first = int(not asks_first(self.net))  # length of the shortest word whose answer matters
+        self.first = int(not asks_first(self.net))  # length of the shortest word whose answer matters
         symbols = self.net.output.symbols
         self._legal = None  # of networks that say which symbols may come: the place of each letter among them
         if self.net.output.kind == "next":
@@ -195,13 +198,13 @@ class Observations:
         margins = answer_margins(self.weights, logits)
         for row in np.flatnonzero(~(margins > CLOSE)).tolist():
             letters = tuple(word(row).tolist())
-            if len(self.close) < MAX_CLOSE and self.weights.arrays and letters not in self.close:
-                answer = decide(self.weights, np.pad(np.array(letters, dtype=np.int64) + 1, (self.net.pads, 0)))
+            if letters not in self.close and self.weights.arrays and len(self.close) < MAX_CLOSE:
+                answer = decide(self.weights, np.array(letters, dtype=np.int64) + 1)
                 if isinstance(answer, Decided):
                     places = [self.net.output.symbols.index(symbol) for symbol in answer.symbols]
                     several = self.net.output.kind == "next"
-                    codes[row] = sum(1 << place for place in places) if several else places[0]
-                self.close[letters] = int(codes[row])
+                    self.close[letters] = sum(1 << place for place in places) if several else places[0]
+            self.open += letters not in self.close
             codes[row] = self.close.get(letters, codes[row])
         self.smallest = min(self.smallest, float(margins.min(initial=np.inf)))
         return codes
@@ -246,7 +249,7 @@ class Observations:
         """Return the shortest word, of those up to the complete length, after which a machine answers otherwise."""
         for length, right in enumerate(machine.levels(self.complete)):
             wrong = np.flatnonzero(right != self.levels[length])
-            if len(wrong) and length >= self._first:
+            if len(wrong) and length >= self.first:
                 return tuple(self.words(length, wrong[:1])[0].tolist())
         return None
 
@@ -255,7 +258,7 @@ class Observations:
         shortest: Letters | None = None
         for word, codes in self._others.items():
             right = machine.after(np.array([word], dtype=np.int64).reshape(1, -1))[0]
-            wrong = self._first + np.flatnonzero((right != np.array(codes))[self._first :])
+            wrong = self.first + np.flatnonzero((right != np.array(codes))[self.first :])
             if len(wrong) and (shortest is None or wrong[0] < len(shortest)):
                 shortest = word[: int(wrong[0])]
         return shortest
@@ -263,7 +266,7 @@ class Observations:
     def differences(self, machine: MooreMachine) -> list[int]:
         """Return the number of words of each length up to the complete one after which a machine answers otherwise."""
         pairs = zip(machine.levels(self.complete), self.levels, strict=False)
-        return [int((a != b).sum()) if length >= self._first else 0 for length, (a, b) in enumerate(pairs)]
+        return [int((a != b).sum()) if length >= self.first else 0 for length, (a, b) in enumerate(pairs)]
 
     # Files
 

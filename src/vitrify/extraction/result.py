@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 from vitrify.certification.evidence import Evidence, Scope
 from vitrify.encoding import JsonObject
 from vitrify.intervals import rate_interval
-from vitrify.spec.kinds import Spec
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Extraction:
     """
 
     kind: str
-    spec: Spec
+    spec: Any  # an Automaton, NGramModel or Formula
     evidence: Evidence
     known: str
     method: str
@@ -89,10 +89,11 @@ class Extraction:
 
 
 MARGIN = "smallest margin of an answer (logits)"
-CLOSE_ANSWERS = "answers compared in real arithmetic"
+CLOSE_ANSWERS = "answers with close logits, compared in real arithmetic"
+OPEN_ANSWERS = "answers with close logits, compared in float64 alone"
 RIVALS = "states that any other machine with these answers has at least"
 COVERED = "longer words that cover its transitions (W-method)"
-SHOWN = (MARGIN, CLOSE_ANSWERS, COVERED, RIVALS)
+SHOWN = (MARGIN, CLOSE_ANSWERS, OPEN_ANSWERS, COVERED, RIVALS)
 
 
 def known_words(evidence: Evidence, counterexample: JsonObject | None, complete: int | None = None) -> str:
@@ -107,7 +108,8 @@ def known_words(evidence: Evidence, counterexample: JsonObject | None, complete:
         return f"equal {proved}, proved"
     longest = complete if complete is not None else headline.longest if evidence.verdict == "holds" else None
     if counterexample is not None:
-        length = len(counterexample.get("word", counterexample.get("history", ())))
+        word: Any = counterexample.get("word", counterexample.get("history", ()))
+        length = len(word)
         longest = length - 1 if longest is None else min(longest, length - 1)
         text = f"equal on every word up to length {longest}" if longest >= 0 else "different on the empty word"
         return f"{text}; a word of length {length} tells them apart"

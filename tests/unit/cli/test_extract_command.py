@@ -35,7 +35,9 @@ class Chain:
 @pytest.mark.long
 @each("construction", ("linear-recurrence", "log-depth"))
 def test_what_is_extracted_is_built_and_certifies_the_network(construction: str, tmp_path: Path) -> None:
-    vitrify("build", EXAMPLES / "abba.regex", "-o", "net", "--construction", construction, "--max-length", 8, cwd=tmp_path)
+    vitrify(
+        "build", EXAMPLES / "abba.regex", "-o", "net", "--construction", construction, "--max-length", 8, cwd=tmp_path
+    )
     done = vitrify("extract", "net", "-o", "read.automaton.json", "--json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     said = json.loads(done.stdout)

@@ -16,6 +16,9 @@ from vitrify.certification.evidence import Scope
 from vitrify.errors import InputError
 from vitrify.extraction import observations as module
 from vitrify.extraction.callables import CallableNet, callable_net
+from vitrify.extraction.result import CLOSE_ANSWERS, MARGIN, OPEN_ANSWERS
+from vitrify.net.sparse import dense
+from vitrify.net.transformer import Transformer
 from vitrify.net.weights import Weights
 from vitrify.spec.automata.automaton import Automaton
 from vitrify.spec.automata.families import cyclic, random_automaton
@@ -156,7 +159,7 @@ def test_words_are_counted_and_bounded() -> None:
     headline = result.evidence.headline
     assert headline is not None
     assert headline.longest is not None
-    assert 2 ** headline.longest <= 300
+    assert 2**headline.longest <= 300
     with pytest.raises(InputError, match="choose a smaller --max-length"):
         v.extract(model_of(cyclic(2)), max_length=LONGEST + 1)
 
@@ -224,11 +227,11 @@ def test_a_model_that_looks_ahead_is_refused() -> None:
 
 
 def test_logits_of_another_shape_are_refused() -> None:
-    net = callable_net(lambda tokens: np.zeros((len(tokens), 2)), "ab", ("no", "yes"), longest=4)
+    net = callable_net(lambda tokens: np.zeros((len(tokens), 2), dtype=np.float64), "ab", ("no", "yes"), longest=4)
     with pytest.raises(InputError, match=r"must return logits \[batch, position, answer\] of shape \(2, 2, 2\)"):
         v.extract(net, max_length=2)
     with pytest.raises(InputError, match="different names"):
-        callable_net(lambda tokens: tokens, "aa", ("no", "yes"), longest=4)
+        callable_net(lambda tokens: np.zeros((*tokens.shape, 2)), "aa", ("no", "yes"), longest=4)
 
 
 @each("kind", ("automaton", "ngram", "formula", "counter"))
@@ -236,6 +239,33 @@ def test_networks_of_other_kinds_are_refused_in_one_sentence(kind: str) -> None:
     lm = v.build(v.read("examples/weather.arpa"), max_length=8)
     automaton = v.build(cyclic(2), "elman")
     net = lm if kind in ("automaton", "formula") else automaton
-    with pytest.raises(InputError, match="extracted from|not read from weights") as refusal:
+    with pytest.raises(InputError, match=r"extracted from|not read from weights") as refusal:
         v.extract(net, kind)  # type: ignore[arg-type]
     assert "\n" not in str(refusal.value)
+
+
+# Close logits
+
+
+def scaled(factor: float) -> Weights[Transformer]:
+    """Return a network whose logits are closer to each other by a factor."""
+    net: Weights[Transformer] = v.build(cyclic(3), "log-depth", max_length=6)
+    for name in ("unembed.W_U", "unembed.b_U"):
+        net = net.with_array(name, factor * np.asarray(dense(net.arrays[name])))
+    return net
+
+
+def test_close_logits_are_compared_in_real_arithmetic() -> None:
+    result = v.extract(scaled(2.0**-24), max_length=4)
+    assert (result.spec.states, result.spec.transitions) == (cyclic(3).states, cyclic(3).transitions)
+    assert result.evidence.measured(CLOSE_ANSWERS) >= 31
+    assert result.evidence.measured(OPEN_ANSWERS) is None
+    assert result.evidence.measured(MARGIN) < 1e-6
+    assert v.extract(scaled(1.0), max_length=4).evidence.measured(CLOSE_ANSWERS) is None
+
+
+def test_close_logits_of_a_function_are_counted() -> None:
+    net = callable_net(lambda tokens: np.zeros((*tokens.shape, 2)), "ab", ("no", "yes"), longest=4)
+    result = v.extract(net)
+    assert len(result.spec.states) == 1
+    assert result.evidence.measured(OPEN_ANSWERS) >= 31

@@ -53,7 +53,9 @@ def test_machines_run_many_words_at_once(seed: int) -> None:
 def test_words_lead_to_all_states_and_tell_them_apart(seed: int) -> None:
     machine = random_machine(seed, states=6).minimized()
     states = list(range(len(machine.answers)))
-    reached = [machine.states(np.array([word], dtype=np.int64).reshape(1, -1))[0, -1] for word in machine.access_words()]
+    reached = [
+        machine.states(np.array([word], dtype=np.int64).reshape(1, -1))[0, -1] for word in machine.access_words()
+    ]
     assert sorted(reached) == states
     tails = machine.distinguishing_words()
     assert tails[0] == ()

@@ -9,7 +9,6 @@ import numpy as np
 
 from vitrify.arrays import Floats
 from vitrify.certification.equivalence.hard import HardAttentionMachine
-from vitrify.certification.equivalence.product import Machine
 from vitrify.certification.equivalence.recurrent import RecurrentMachine
 from vitrify.certification.margins.values import Undecided
 from vitrify.certification.reading.formulas import wanted_answers
@@ -48,7 +47,7 @@ def automaton_of(weights: Weights[Transformer], symbol: str = "True") -> Automat
 
 
 def answer_codes(output: Output, logits: Floats) -> list[int]:
-    """Return the answers [case] as whole numbers: the index of the best symbol, or $\\sum 2^i$ over symbols that may come.
+    """Return the answers [case] as whole numbers: the best symbol, or the sum of $2^i$ over the legal ones.
 
     >>> answer_codes(Output("next", ("a", "b")), np.array([[1.0, 2.0], [-1.0, 2.0]]))
     [3, 2]
@@ -61,9 +60,10 @@ def answer_codes(output: Output, logits: Floats) -> list[int]:
 def behavior_of(weights: Weights[SequenceArchitecture], max_memories: int = MAX_MEMORIES) -> MooreMachine:
     """Return the minimal machine with the answers of a net (as `answer_codes`) after words of every length.
 
-    If the net says what may come next, the answer after any other letter is `ILLEGAL` from then on. A net whose memory is not followed bit by bit, or holds more than `max_memories` different contents, is `Undecided`.
+    If the net says what may come next, the answer after any other letter is `ILLEGAL` from then on. A net whose memory
+    is not followed bit by bit, or holds more than `max_memories` different contents, is `Undecided`.
     """
-    machine: Machine[Any]
+    machine: Any  # a Machine
     if has_architecture(weights, Recurrent):
         machine = RecurrentMachine(weights)
     elif has_architecture(weights, Transformer):

@@ -91,7 +91,7 @@ class MooreMachine:
     def distinguishing_words(self) -> list[Letters]:
         """Return words that together tell all states of a minimal machine apart; the empty word is the first."""
         words: list[Letters] = [()]
-        rows = [(answer,) for answer in self.answers]
+        rows: list[tuple[int, ...]] = [(answer,) for answer in self.answers]
         while len(set(rows)) < len(rows):
             groups: dict[tuple[int, ...], list[int]] = {}
             for state, row in enumerate(rows):
@@ -103,8 +103,8 @@ class MooreMachine:
 
     def _split(self, group: list[int], rows: list[tuple[int, ...]], words: list[Letters]) -> Letters:
         """Return a shortest word that tells two states of a group apart, which the words before do not."""
-        pair = (group[0], group[1])
-        seen, queue = {pair}, [(pair, ())]
+        pair, nothing = (group[0], group[1]), Letters()
+        seen, queue = {pair}, [(pair, nothing)]
         for (a, b), word in queue:  # grows during the loop
             if rows[a] != rows[b]:
                 tail = next(each for each, x, y in zip(words, rows[a], rows[b], strict=True) if x != y)
