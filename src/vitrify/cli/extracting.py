@@ -113,7 +113,12 @@ def _parts(result: Extraction, out: Path | None) -> list[str | TextTable | None]
     verdict = result.evidence.verdict
     lines = str(result.spec).splitlines()
     errors = [
-        (each.length, f"{each.words:,}", f"{each.wrong:,}", f"{each.interval[0]:.3g} – {each.interval[1]:.3g}")
+        (
+            each.length,
+            f"{each.words:,}",
+            f"{each.wrong:,}",
+            " – ".join(f"{end:.3g}" for end in dict.fromkeys(each.interval)),
+        )
         for each in result.errors
     ]
     columns = ("length", "words run", "wrong", "share of all words")

@@ -25,7 +25,7 @@ from vitrify.certification.evidence import CaseKind, Domain, Evidence, Method, P
 from vitrify.encoding import JsonObject
 from vitrify.errors import FolderError, InputError
 from vitrify.extraction.observations import Budget
-from vitrify.extraction.result import Extraction
+from vitrify.extraction.result import Extraction, amount
 from vitrify.intervals import mean_interval
 from vitrify.net.architecture import SequenceArchitecture
 from vitrify.net.inference import batch_logits, log_probabilities
@@ -125,8 +125,8 @@ def extract_ngram(
     holds = evidence.verdict == "holds"
     about = f"context of {m - 1} symbols" if m != 2 else "context of 1 symbol"
     known = (
-        f"{about}: the model loses {excess:.2g} nats per symbol on all words to length {longest}, and no probability "
-        f"is off by more than {farthest:.2g}"
+        f"{about}: the model loses {amount(excess)} nats per symbol on all words to length {longest}, and no "
+        f"probability is off by more than {amount(farthest)}"
     )
     counterexample = None if holds else _farthest(observed, laws[place], far, net)
     seconds = time.perf_counter() - budget.start

@@ -77,17 +77,18 @@ class Extraction:
     def rows(self) -> Iterator[tuple[str, str]]:
         """Yield the facts that a table shows."""
         yield "method", self.method
-        yield "words run, time", f"{self.words:,}, {self.seconds:.1f} s"
+        yield "words run", f"{self.words:,}"
         for each in self.evidence.quantities:
             if each.name in SHOWN or each.name.startswith("excess"):
-                measured = f"{each.measured:.4g}" if isinstance(each.measured, float) else str(each.measured)
-                yield each.name, measured + (" [{:.2g}, {:.2g}]".format(*each.interval) if each.interval else "")
+                ends = f" [{', '.join(map(amount, each.interval))}]" if each.interval else ""
+                yield each.name, amount(each.measured) + ends
         if self.stopped:
             yield "stopped", self.stopped
         if self.counterexample:
             yield "counterexample", ", ".join(f"{key}: {_text(value)}" for key, value in self.counterexample.items())
 
 
+ROUNDED = 1e-12  # quantities below are what rounding leaves of 0
 MARGIN = "smallest margin of an answer (logits)"
 CLOSE_ANSWERS = "answers with close logits, compared in real arithmetic"
 OPEN_ANSWERS = "answers with close logits, compared in float64 alone"
@@ -121,6 +122,11 @@ def known_words(evidence: Evidence, counterexample: JsonObject | None, complete:
     if not random or bound is None:
         return f"{text}; longer ones were not compared"
     return f"{text}; longer ones sampled: below {bound:.2g} of those of length {random[0].longest} differ (95 %)"
+
+
+def amount(number: float) -> str:
+    """Return a number in words; what rounding leaves of 0 is 0."""
+    return f"{0 if abs(number) < ROUNDED else number:.4g}" if isinstance(number, float) else f"{number:,}"
 
 
 def _text(value: object) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,9 @@ def test_what_is_extracted_is_built_and_certifies_the_network(construction: str,
     assert done.returncode == 0, done.stderr
     said = json.loads(done.stdout)
     assert (said["as"], said["spec"], said["evidence"]["verdict"]) == ("automaton", "read.automaton.json", "holds")
+    page = (EXAMPLES.parent / "docs" / "commands.md").read_text(encoding="utf-8")
+    section = page.split("## `extract --json`\n")[1].split("\n## ")[0]
+    assert {*said} <= {*re.findall(r"`(\w+)`", section)}
     report = json.loads((tmp_path / "read.extraction.json").read_text(encoding="utf-8"))
     assert {key: said[key] for key in report} == report
     assert v.read(tmp_path / "read.automaton.json") == v.read(EXAMPLES / "abba.regex")
