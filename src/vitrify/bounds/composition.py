@@ -1,4 +1,4 @@
-r"""Error of one attention layer, and of other strategies with as many bits, on the composition $f(g(x))$ of random functions.
+r"""Error of one attention layer, and of other strategies with as many bits, on composing random functions, $f(g(x))$.
 
 $f$ and $g$ are random functions from $n$ elements to $n$ elements, $x$ is random; a word has the entries of $g$, then
 those of $f$, then $x$. One party, Faye, knows $f$ and $x$ and sends $B$ bits. Whoever answers from these bits, $g$ and
