@@ -37,7 +37,7 @@ def unrolled(weights: Weights) -> Weights:
 
 
 def _in_rounds(space: SpaceLabel, end: int, loops: int) -> list[SpaceLabel]:
-    """Return the labels of a space in all rounds, each of which has `end` moments (one after each attention and each MLP)."""
+    """Return the labels of a space in all rounds, each of `end` moments (after attentions and MLPs)."""
     last = end * loops
     if space.born == 0:
         return [replace(space, dies=last if space.dies == end else space.dies)]
