@@ -222,7 +222,8 @@ def _evidence_of(claim: ClaimPage, method: str | None) -> str:
     from vitrify.report.recorded import latest
 
     if method != "trained":
-        return f"{method}: {MEANING[method]}" if method else f"none: {claim.fields.get('uncertified', 'about losses')}"
+        reason = claim.fields.get("uncertified", "about losses")
+        return f"{method}: {MEANING[method]}" if method else f"not made, as the claim is {reason}"
     outcome = latest(claim)
     if outcome is None:
         return "not yet: no run by this plan is recorded"
