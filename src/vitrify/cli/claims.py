@@ -56,8 +56,8 @@ Standing = Literal["theorem", "experiment", "conjecture"]
 Verdict = Literal["holds", "fails", "reversed", "not reached", "undecided", "none"]
 PARTS: dict[Section, str] = {"represent": "R", "limits": "B", "learn": "L", "generalize": "G"}  # first letters of ids
 MEANING = {  # what every certificate by this method says
-    "proved": "besides the check it is proved, for every input of the network of each subject up to its maximum length, "
-    "that the stored weights compute the network with exact selections (ideal network), and that this computes its spec",
+    "proved": "besides the check it is proved, for every input of each subject's network up to its maximum length, "
+    "that the stored weights compute the network with exact selections (ideal network) and that this computes the spec",
     "exhaustive": "besides the check, every input that the network of each subject reads is run (or proved right)",
     "sampled": "besides the check, the network of each subject is run on samples, usually on all short words, too",
 }
