@@ -101,9 +101,10 @@ class Plan(JsonData):
 
     @property
     def label(self) -> ScaleLabel:
-        """Return the scale of the run: own if any axis is of our making, else reduced if any is below the source."""
+        """Return the scale of the run: own if any axis is of our making, else reduced if any is, else larger."""
         labels = {axis.label for axis in self.scale.values()}
-        return "own" if "own" in labels or not labels else "reduced" if "reduced" in labels else "same"
+        order: tuple[ScaleLabel, ...] = ("own", "reduced", "larger", "same")
+        return next((label for label in order if label in labels), "own")
 
 
 def digest(headline: Headline, plan: Plan) -> str:
