@@ -55,8 +55,15 @@ class Imported:
 
 
 def imported(folder: Path) -> Imported:
-    """The network in a folder."""
+    """The network in a folder; one whose files do not fit together is refused."""
     kind = _format(folder)
+    try:
+        return _imported(folder, kind)
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        raise FolderError(f"{folder} is no complete {kind} model: {error!r}") from None
+
+
+def _imported(folder: Path, kind: Format) -> Imported:
     if kind in ("hf-gpt2", "transformer-lens"):
         return _from_uniform(folder, kind)
     if kind == "onnx":

@@ -118,6 +118,8 @@ class StoredRun:
     @property
     def certified(self) -> Path:
         at = "" if self.step is None else f"-{self.step}"
+        if self.step is not None:
+            self.store.row(self.record, self.step)
         return self.store.path / self.record.id / f"{CERTIFIED}{at}"
 
     def weights(self, *, verify: bool = True) -> Weights[Any]:

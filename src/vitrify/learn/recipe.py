@@ -12,7 +12,7 @@ import numpy as np
 import optax
 
 from vitrify.arrays import Array, Tree
-from vitrify.encoding import added
+from vitrify.encoding import JsonObject, added
 from vitrify.parameters import Count, Help, Natural, Parameterized, Positive, Within, later
 from vitrify.sandboxes.catalogue import MAX_EXAMPLES
 
@@ -40,7 +40,7 @@ class Recipe(Parameterized):
     the one before is at most that: trained to the end, however many examples it has.
 
     With `checkpoints`, a run store keeps the weights after at most that many steps: 0, the last, and others between at
-    equal distances of $\ln(1 + \text{step})$. Members are measured there, too.
+    equal distances of $\ln(1 + \text{step})$. Members are measured there, too. `probes` are named in `watched.py`.
     """
 
     TRACED = ("lr", "weight_decay", "beta1", "beta2", "train_examples")
@@ -66,11 +66,24 @@ class Recipe(Parameterized):
     validation_examples: Annotated[int, Within(0), Help("sequences on which `validation` is measured")] = added(0)
     stop_training: Annotated[float | None, Help("mean training loss at which a member stops")] = added(None)
     checkpoints: Annotated[int, Within(0), Help("log-spaced steps at which a store keeps the weights")] = added(0)
+    probes: Annotated[tuple[str, ...], Help("what is measured beside the losses: previous, induction, …")] = added(())
 
     def conflicts(self) -> Iterator[tuple[str, str]]:
         if self.steps * self.batch > MAX_EXAMPLES:
             total = f"× batch = {self.steps * self.batch}"
             yield "steps", f"{total} must be at most {MAX_EXAMPLES}, the examples of a split"
+        if self.probes:
+            from vitrify.learn.watched import problem
+
+            yield from (("probes", fault) for fault in map(problem, self.probes) if fault)
+
+    def identity(self) -> JsonObject:
+        """Return the parameters for run identifiers, where probes that compare with a network name its weights."""
+        if not self.probes:
+            return super().identity()
+        from vitrify.learn.watched import pinned
+
+        return super().identity() | {"probes": [pinned(name) for name in self.probes]}
 
     def rate_at(self, step: Array) -> Array:
         """Return the learning rate at a step: it rises for `warmup` steps, then stays or falls to zero at the last."""

@@ -338,6 +338,14 @@ class RunStore:
         saved = disk.read_arrays(self.path / record.id / groups.CHECKPOINTS, only_about=True)
         return [] if saved is None else [int(step) for step in saved[1]["steps"]]
 
+    def row(self, record: Record, step: int) -> int:
+        """Return the number of the checkpoint of a step; a step without one is refused."""
+        steps = self.checkpoints(record)
+        if step not in steps:
+            known = f"it has those of {', '.join(map(str, steps))}" if steps else "train it with --checkpoints N"
+            raise InputError(f"run {record.id} has no checkpoint of step {step}: {known}")
+        return steps.index(step)
+
     def net(self, record: Record, step: int | None = None) -> Weights[Any]:
         """Return the network of a run that has ended; with a step, as it was at that checkpoint.
 
@@ -351,11 +359,7 @@ class RunStore:
             raise StoreError(f"run {record.id} is more than a network: {result['outside']}")
         arrays = self.weights(record)
         if step is not None:
-            steps = self.checkpoints(record)
-            if step not in steps:
-                known = f"it has those of {', '.join(map(str, steps))}" if steps else "train it with --checkpoints N"
-                raise InputError(f"run {record.id} has no checkpoint of step {step}: {known}")
-            arrays = disk.read_row(self.path / record.id / groups.CHECKPOINTS, steps.index(step))
+            arrays = disk.read_row(self.path / record.id / groups.CHECKPOINTS, self.row(record, step))
         if not all(np.isfinite(array).all() for array in arrays.values()):
             raise StoreError(f"run {record.id} holds numbers that are not finite: {record.message or 'it diverged'}")
         about: JsonObject = {"source": "trained", "run": record.id, "step": record.step if step is None else step}

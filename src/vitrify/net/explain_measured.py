@@ -6,7 +6,7 @@ independent: it describes those words, and says nothing about others.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -16,11 +16,18 @@ from vitrify.arrays import Array, Bools, Floats, Ints
 from vitrify.net.explain_page import HeadLines
 from vitrify.net.inference import log_probabilities, with_pads
 from vitrify.net.sparse import affine, dense
-from vitrify.net.transformer import Transformer
+from vitrify.net.transformer import Head, Mask, Transformer
 from vitrify.net.transformer_forward import Part, normed
 from vitrify.net.weights import Weights
 
 WORDS, LENGTH = 64, 32  # random words, and their length where the network reads so many symbols
+SEEN: dict[Mask, Callable[[Ints], Bools]] = {  # whether a query sees the key so many positions before it
+    "none": lambda offset: np.ones_like(offset, dtype=bool),
+    "causal": lambda offset: offset >= 0,
+    "strict": lambda offset: offset > 0,
+    "after": lambda offset: offset < 0,
+}
+FLAT = 1e-12  # variance of weights that are all alike, relative to their mean
 SHOWN = 3  # offsets at which a head attends
 
 
@@ -59,7 +66,7 @@ class Measured:
         for turn, (index, block) in enumerate(self.weights.architecture.turns):
             for number, head in enumerate(block.heads[:shown]):
                 kind = f"{head.attention}, {head.mask if head.mask != 'none' else 'sees all'}"
-                attends_to = self.attention(turn, number)
+                attends_to = self.attention(turn, number, head)
                 yield HeadLines(f"{turn}.{number}", self.norms(index, number), kind, attends_to, None, ())
             shown = None if shown is None else max(shown - len(block.heads), 0)
 
@@ -69,21 +76,21 @@ class Measured:
         q, k, v, o = (dense(arrays[f"blocks.{block}.attn.W_{letter}"][head]) for letter in "QKVO")
         return f"‖W_Q W_Kᵀ‖ = {np.linalg.norm(q @ k.T):.3g}, ‖W_V W_O‖ = {np.linalg.norm(v @ o):.3g}"
 
-    def attention(self, block: int, head: int) -> tuple[str, ...]:
+    def attention(self, turn: int, number: int, head: Head) -> tuple[str, ...]:
         """Return where a head attends on the words: by offset, by content, and which of both explains more."""
         pads = self.weights.architecture.pads
-        pattern = np.asarray(self.seen[f"blocks.{block}.attn.hook_pattern"])[:, head, pads:]
+        pattern = np.asarray(self.seen[f"blocks.{turn}.attn.hook_pattern"])[:, number, pads:]
         inside, tokens = pattern[..., pads:], self.tokens
         length = tokens.shape[1]
         offsets = np.arange(length)[:, None] - np.arange(length)
-        visible = (inside > 0).any(axis=0)
+        visible = SEEN[head.mask](offsets) & (offsets < (head.window or np.inf))
         by_offset = {
             _place(int(offset)): float(inside[:, (offsets == offset) & visible].mean())
             for offset in np.unique(offsets[visible])
         }
         by_offset |= {"BOS": float(pattern[..., :pads].sum(axis=-1).mean())} if pads else {}
         most = sorted(by_offset.items(), key=lambda item: -item[1])[:SHOWN]
-        even = np.broadcast_to(visible / (visible.sum(axis=-1, keepdims=True) + bool(pads)), inside.shape)
+        even = np.broadcast_to(visible / np.maximum(visible.sum(axis=-1, keepdims=True) + bool(pads), 1), inside.shape)
         equal = tokens[:, :, None] == tokens[:, None, :]
         match = equal & (offsets > 0)
         after = np.pad(equal, ((0, 0), (0, 0), (1, 0)))[..., :-1] & (offsets >= 0)
@@ -99,7 +106,12 @@ class Measured:
         net, seen = self.weights.architecture, self.seen
         yield f"on {WORDS} random words of {self.tokens.shape[1]} symbols"
         names = ["embedding", *(f"{half} {at}" for at in range(len(net.turns)) for half in ("attention", "MLP"))]
-        stream = [np.asarray(seen[moment]) for moment in net.moments]
+        there = [
+            True,
+            *(part for _, block in net.turns for part in (bool(block.heads or block.cell), block.halves > 0)),
+        ]
+        names = [name for name, exists in zip(names, there, strict=True) if exists]
+        stream = [np.asarray(seen[moment]) for moment, exists in zip(net.moments, there, strict=True) if exists]
         norms = (f"{np.linalg.norm(x, axis=-1).mean():.3g} after {name}" for x, name in zip(stream, names, strict=True))
         yield "norm of the residual stream: " + ", ".join(norms)
         if net.residual != "add" or net.output.scores != "softmax" or net.output.kind in ("values", "next"):
@@ -129,21 +141,23 @@ def _share(weights: Floats, chosen: Bools) -> str:
 
 
 def _explained(weights: Floats, visible: Bools, offsets: Ints, tokens: Ints) -> str:
-    """Return the shares of the variance of weights that offsets, and pairs of symbols, explain.
-
-    Weights are multiplied by the number of keys that a query sees: one that attends to all alike has 1 everywhere.
-    """
-    size = weights * visible.sum(axis=-1)[:, None]
-    values = size[:, visible]
-    total = values.var()
-    if total < 1e-12:
+    """Return the shares of the variance of weights that offsets explain, and pairs of a query's and a key's symbols."""
+    if (weights * visible.sum(axis=-1)[:, None])[:, visible].var() < FLAT:
         return "attends to all that it sees alike"
-    pairs = tokens[:, :, None] * (int(tokens.max()) + 1) + tokens[:, None, :]
-    shares = (
-        _between(values, np.broadcast_to(offsets, size.shape)[:, visible]) / total,
-        _between(values, pairs[:, visible]) / total,
-    )
-    return f"the offset explains {shares[0]:.0%} of the variance of the weights, the two symbols {shares[1]:.0%}"
+    before = np.pad(tokens, ((0, 0), (1, 0)))[:, :-1]  # the symbol before each key
+    groups = {
+        "the offset": np.broadcast_to(offsets, weights.shape),
+        "the symbols of query and key": _pairs(tokens, tokens),
+        "those of the query and of the word before the key": _pairs(tokens, before),
+    }
+    values = weights[:, visible]
+    shares = [f"{name} {_between(values, group[:, visible]) / values.var():.0%}" for name, group in groups.items()]
+    return "of the variance of the weights explain: " + ", ".join(shares)
+
+
+def _pairs(queries: Ints, keys: Ints) -> Ints:
+    """Return a number for each pair of a query's and a key's symbol [word, query, key]."""
+    return np.asarray(queries[:, :, None] * (int(keys.max()) + 1) + keys[:, None, :])
 
 
 def _between(values: Floats, groups: Ints) -> float:

@@ -37,7 +37,7 @@ OWN = {  # the oracle of every kind and output that has a registered one
     ("ProbabilisticAutomaton", "lm"): "bigram_oracle",
     ("Grammar", "lm"): "NextWordOracle",
     ("Dyck", "class"): "MembershipOracle",
-    ("Automaton", "transducer"): "MembershipOracle",
+    ("Automaton", "transducer"): "AcceptanceOracle",
     ("Automaton", "next"): "legal_letters",
     ("Formula", "transducer"): "TruthOracle",
     ("Crasp", "transducer"): "TruthOracle",

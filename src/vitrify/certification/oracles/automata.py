@@ -67,7 +67,7 @@ class StateOracle(Oracle):
 
 
 @oracle(Automaton, output="transducer")
-class MembershipOracle(StateOracle):
+class AcceptanceOracle(StateOracle):
     """Whether an automaton accepts what was read, after every letter; nothing is asked before the first."""
 
     def __init__(self, automaton: Automaton, net: SequenceArchitecture) -> None:
