@@ -29,7 +29,7 @@ import vitrify as v
 from vitrify.arrays import Array
 from vitrify.extraction.automata import answering_after_every_letter
 from vitrify.extraction.learning import machine_of
-from vitrify.extraction.observations import Budget, Observations
+from vitrify.extraction.observations import Observations, SearchBudget
 from vitrify.net.transformer_forward import Cache
 from vitrify.sandboxes.catalogue import Example
 from vitrify.sandboxes.regular import Regular
@@ -162,7 +162,7 @@ def right_machine(spec: v.Automaton, net: Any) -> MooreMachine:
 def examined(weights: Any, spec: v.Automaton, length: int) -> dict[str, Any]:
     """Return what is found about one trained net."""
     net = answering_after_every_letter(weights)
-    observations = Observations(net, Budget(1 << 22))
+    observations = Observations(net, SearchBudget(1 << 22))
     observations.complete_to(length)
     right = right_machine(spec, net)
     word = observations.first_difference(right)

@@ -7,12 +7,12 @@ from typing import Literal
 
 from vitrify.certification.evidence import Progress
 from vitrify.errors import InputError
-from vitrify.extraction.observations import Budget
+from vitrify.extraction.observations import SearchBudget
 from vitrify.extraction.result import Extraction, LengthErrors
 from vitrify.net.architecture import SequenceArchitecture
 from vitrify.net.weights import Weights
 
-__all__ = ["Budget", "Extraction", "LengthErrors", "SpecKind", "extract"]
+__all__ = ["Extraction", "LengthErrors", "SearchBudget", "SpecKind", "extract"]
 
 SpecKind = Literal["automaton", "ngram", "formula", "counter"]
 MAX_WORDS = 1 << 20  # words that are run by default
@@ -48,7 +48,7 @@ def extract(
     >>> result.spec == v.read("cyclic:3"), result.known
     (True, 'equal for every length, proved')
     """
-    budget = Budget(words, seconds)
+    budget = SearchBudget(words, seconds)
     if kind == "automaton":
         from vitrify.extraction.automata import extract_automaton
 

@@ -16,7 +16,7 @@ from vitrify.certification.recognition import naming_states, saying_yes
 from vitrify.errors import FolderError, InputError
 from vitrify.extraction.learned import learned
 from vitrify.extraction.learning import difference
-from vitrify.extraction.observations import Budget, Observations, asks_first
+from vitrify.extraction.observations import Observations, SearchBudget, asks_first
 from vitrify.extraction.result import Extraction, known_words
 from vitrify.net.architecture import SequenceArchitecture
 from vitrify.net.sparse import dense
@@ -31,7 +31,7 @@ TESTED, MAX_TESTED = 64, 256  # random words on which a machine that was read is
 
 def extract_automaton(
     weights: Weights[SequenceArchitecture],
-    budget: Budget,
+    budget: SearchBudget,
     *,
     max_length: int | None = None,
     max_states: int = 64,
@@ -60,7 +60,7 @@ def extract_automaton(
     return Extraction("automaton", spec, evidence, known, method, evidence.cases, seconds, None, example)
 
 
-def _closed(net: Weights[SequenceArchitecture], machine: MooreMachine, budget: Budget, seed: int) -> Evidence:
+def _closed(net: Weights[SequenceArchitecture], machine: MooreMachine, budget: SearchBudget, seed: int) -> Evidence:
     """Return the evidence that a machine is all that the memory of a network can do, once more tested by running it."""
     observations, rng = Observations(net, budget), np.random.default_rng(seed)
     length = min(net.architecture.max_length, MAX_TESTED)

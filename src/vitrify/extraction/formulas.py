@@ -8,7 +8,7 @@ from vitrify.certification import certify
 from vitrify.certification.evidence import Progress
 from vitrify.certification.reading.formulas import formula_of
 from vitrify.errors import BuildRefused, InputError
-from vitrify.extraction.observations import Budget
+from vitrify.extraction.observations import SearchBudget
 from vitrify.extraction.result import Extraction, known_words
 from vitrify.net.architecture import SequenceArchitecture
 from vitrify.net.transformer import Transformer
@@ -16,7 +16,7 @@ from vitrify.net.weights import Weights, has_architecture
 
 
 def extract_formula(
-    weights: Weights[SequenceArchitecture], budget: Budget, *, seed: int = 0, progress: Progress | None = None
+    weights: Weights[SequenceArchitecture], budget: SearchBudget, *, seed: int = 0, progress: Progress | None = None
 ) -> Extraction:
     """Return the formula of a transformer with hard attention that answers True or False."""
     output = weights.architecture.output

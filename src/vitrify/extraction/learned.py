@@ -24,7 +24,7 @@ from vitrify.certification.reading.automata import ILLEGAL, answer_codes
 from vitrify.encoding import JsonObject
 from vitrify.errors import FolderError, InputError
 from vitrify.extraction.learning import Learner, NoMachine, difference
-from vitrify.extraction.observations import Budget, Exhausted, Observations, asks_first
+from vitrify.extraction.observations import Exhausted, Observations, SearchBudget, asks_first
 from vitrify.extraction.result import (
     CLOSE_ANSWERS,
     COVERED,
@@ -51,7 +51,7 @@ SpecOf = Callable[[MooreMachine, SequenceArchitecture], Automaton]
 def learned(
     weights: Weights[SequenceArchitecture],
     spec_of: SpecOf,
-    budget: Budget,
+    budget: SearchBudget,
     max_length: int | None,
     max_states: int,
     seed: int,
@@ -91,7 +91,7 @@ def learned(
     return Extraction("automaton", spec, evidence, known, "learned", budget.spent, seconds, stopped, example, errors)
 
 
-def _longest(net: SequenceArchitecture, budget: Budget, max_length: int | None) -> int:
+def _longest(net: SequenceArchitecture, budget: SearchBudget, max_length: int | None) -> int:
     """Return the length up to which all words are run: by default as many as `MAX_RUN` and the budget allow."""
     letters = len(net.inputs) - 1
     if max_length is not None:

@@ -24,7 +24,7 @@ from vitrify.certification.checks.words import batches
 from vitrify.certification.evidence import CaseKind, Domain, Evidence, Method, Progress, Quantity, tested_links
 from vitrify.encoding import JsonObject
 from vitrify.errors import FolderError, InputError
-from vitrify.extraction.observations import Budget
+from vitrify.extraction.observations import SearchBudget
 from vitrify.extraction.result import Extraction, amount
 from vitrify.intervals import mean_interval
 from vitrify.net.architecture import SequenceArchitecture
@@ -83,7 +83,7 @@ class Laws:
 
 def extract_ngram(
     weights: Weights[SequenceArchitecture],
-    budget: Budget,
+    budget: SearchBudget,
     *,
     max_length: int | None = None,
     order: int | None = None,
@@ -146,7 +146,9 @@ def _refuse(weights: Weights[SequenceArchitecture]) -> None:
         raise InputError(f"the network must predict the symbols that it reads, and perhaps {END}")
 
 
-def _all_words(weights: Weights[SequenceArchitecture], longest: int, budget: Budget, progress: Progress | None) -> Laws:
+def _all_words(
+    weights: Weights[SequenceArchitecture], longest: int, budget: SearchBudget, progress: Progress | None
+) -> Laws:
     """Run all words of a length, and return the distributions after all their prefixes."""
     net = weights.architecture
     letters = len(net.inputs) - 1

@@ -51,7 +51,7 @@ class Exhausted(Exception):
 
 
 @dataclass
-class Budget:
+class SearchBudget:
     """Words that may be run and seconds that it may take; both count from the start of the process."""
 
     words: int
@@ -85,7 +85,7 @@ class Observations:
     """
 
     def __init__(
-        self, weights: Weights[SequenceArchitecture], budget: Budget, progress: Progress | None = None
+        self, weights: Weights[SequenceArchitecture], budget: SearchBudget, progress: Progress | None = None
     ) -> None:
         self.weights, self.net, self.budget, self.progress = weights, weights.architecture, budget, progress
         self.letters = len(self.net.inputs) - 1
