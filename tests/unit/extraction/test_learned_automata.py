@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,51 +10,18 @@ import pytest
 
 import vitrify as v
 from cases import each
-from vitrify.arrays import Floats, Ints
+from extracted import LONGEST, counts, model_of, planted
+from vitrify.arrays import Ints
 from vitrify.certification.evidence import Scope
 from vitrify.errors import InputError
 from vitrify.extraction import observations as module
-from vitrify.extraction.callables import CallableNet, callable_net
+from vitrify.extraction.callables import callable_net
 from vitrify.extraction.result import CLOSE_ANSWERS, MARGIN, OPEN_ANSWERS
 from vitrify.net.sparse import dense
 from vitrify.net.transformer import Transformer
 from vitrify.net.weights import Weights
 from vitrify.spec.automata.automaton import Automaton
 from vitrify.spec.automata.families import cyclic, random_automaton
-
-LONGEST = 20
-RIGHT = 2.0  # logit of the right answer
-
-
-def model_of(
-    spec: Automaton, wrong: Callable[[Ints], Ints] | None = None, longest: int = LONGEST, answers: str = "verdict"
-) -> Weights[CallableNet]:
-    """Return an automaton as a function of tokens; `wrong` [word, prefix] says where its answer is changed."""
-
-    def function(tokens: Ints) -> Floats:
-        states = spec.run_batch(tokens[:, 1:] - 1)
-        codes = np.isin(states, [*spec.accepting]).astype(int) if answers == "verdict" else states
-        if wrong is not None:
-            codes = (codes + wrong(tokens[:, 1:])) % size
-        return np.where(codes[..., None] == np.arange(size), RIGHT, 0.0)
-
-    names = ("no", "yes") if answers == "verdict" else spec.states
-    size = len(names)
-    return callable_net(function, spec.alphabet, names, longest=longest)
-
-
-def counts(words: Ints) -> Ints:
-    """Return the number of ones in every prefix [word, prefix]."""
-    return np.pad(np.cumsum(words - 1, axis=1), ((0, 0), (1, 0)))
-
-
-def planted(words: Ints, trigger: str) -> Ints:
-    """Return 1 after one word, given as letters 0 and 1, and 0 elsewhere."""
-    wrong = np.zeros((len(words), words.shape[1] + 1), dtype=int)
-    if words.shape[1] >= len(trigger):
-        hit = (words[:, : len(trigger)] == np.array([int(letter) + 1 for letter in trigger])).all(axis=1)
-        wrong[hit, len(trigger)] = 1
-    return wrong
 
 
 @pytest.mark.long
@@ -142,6 +108,33 @@ def test_the_whole_reach_of_a_network_is_exhaustive() -> None:
     assert headline is not None
     assert (headline.scope, headline.longest) == (Scope.EXHAUSTIVE, 8)
     assert result.known == "equal on every word up to length 8, the longest that the network reads"
+
+
+def test_a_deviation_that_only_long_words_show_is_the_counterexample() -> None:
+    """Its automaton has a state for each length: more than allowed. What is returned is right on short words."""
+    net = model_of(cyclic(2), lambda words: np.broadcast_to(np.arange(words.shape[1] + 1) >= 15, counts(words).shape))
+    result = v.extract(net, max_length=8, max_states=6)
+    assert result.spec == cyclic(2)
+    assert result.evidence.verdict == "fails"
+    assert result.known == "equal on every word up to length 8; a word of length 15 tells them apart"
+    assert result.counterexample is not None
+    word = result.counterexample["word"]
+    assert result.spec.accepts(word) == (result.counterexample["expected"] == "yes")
+    assert (net(word)[-1].argmax() == 1) == (result.counterexample["actual"] == "yes")
+    assert result.counterexample["expected"] != result.counterexample["actual"]
+    assert [(each.length, each.wrong) for each in result.errors if not each.complete] == [(16, 256), (20, 256)]
+
+
+@each("attention", ("softmax", "hard"))
+def test_what_may_come_next_is_learned_along_legal_words(attention: str) -> None:
+    dyck = v.Dyck.of("( )", depth=2, length=10)
+    net = v.build(dyck, attention=attention, max_length=10)
+    result = v.extract(net)
+    assert result.method.startswith("learned")
+    assert result.evidence.verdict == "holds"
+    assert len(result.spec.states) == 4  # no, one and two open brackets, and the end of all hope
+    for word in words_to(result.spec, 8):
+        assert result.spec.accepts(word) == dyck.holds(word)
 
 
 # Bounds, interruptions, files

@@ -63,6 +63,8 @@ def test_the_excess_of_a_smaller_order_is_the_divergence_per_symbol() -> None:
             weight = weight_of[word[:-1]][word[-1]] if word else 1.0
             weight_of[word] = {letter: weight * p[place] for place, letter in enumerate("ab")}
             total += weight * sum(p[place] * np.log(p[place] / q[letter]) for place, letter in enumerate("ab"))
+    weighted = {letter: sum(each[letter] for each in weight_of.values()) / (longest + 1) for letter in "ab"}
+    assert q == pytest.approx(weighted, rel=1e-9)
     measured = result.evidence.measured("excess of order 1 (nats per symbol)")
     assert measured == pytest.approx(total / (longest + 1), rel=1e-9)
     assert result.evidence.verdict == "fails"
