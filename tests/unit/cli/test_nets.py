@@ -191,7 +191,10 @@ def test_a_run_is_the_net_that_was_trained_and_a_checkpoint_the_net_on_the_way(t
     recipe = v.Recipe(steps=4, batch=4, test_examples=16, evals_per_doubling=0, checkpoints=3)
     model, chain = v.model("transformer", layers=1, heads=1, d_model=4, units=4), v.sandbox("markov", length=6)
     store = RunStore(tmp_path / "runs")
-    for run in v.train(model, chain, members=2, recipe=recipe, store=store):
+    runs = v.train(model, chain, members=3, recipe=recipe, store=store)
+    best = min(runs, key=lambda run: run.last["excess"])
+    assert v.load(f"{tmp_path}/runs").about["run"] == best.id
+    for run in runs:
         assert [point["step"] for point in run.curve] == recipe.checkpoint_steps() == [0, 1, 4]
         last, kept = v.load(f"{tmp_path}/runs/{run.id}"), v.load(f"{tmp_path}/runs/{run.id}@4")
         for name, array in run.weights.arrays.items():
