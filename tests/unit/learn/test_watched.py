@@ -103,7 +103,7 @@ def test_the_distance_to_a_construction_is_logged_and_its_weights_name_the_run(t
     recipe = Recipe(steps=2, batch=4, test_examples=16, evals_per_doubling=0, probes=(name, "previous"))
     (run,) = train(model, CHAINS, recipe=recipe)
     assert run.last[name] == pytest.approx(distance(run.weights, v.load(tmp_path / "built")), rel=1e-3)
-    assert run.curve[0]["previous"][0] > 0.9  # the construction's first head, with a little noise
+    assert np.asarray(run.curve[0]["previous"])[0] > 0.9  # the construction's first head, with a little noise
     v.save(replace(built, architecture=renamed, arrays={n: a * 2 for n, a in built.arrays.items()}), tmp_path / "built")
     (group,) = plan(CHAINS, model, recipe, {})
     assert run.id != v.Run(group.identities()[0], run.curve, run.weights).id
