@@ -14,13 +14,14 @@ from vitrify.encoding import JsonMapping, JsonObject
 from vitrify.errors import InputError
 from vitrify.learn.figures import MAX_COLORS, aligned, band, by_step, saved, sheet
 from vitrify.learn.records import Record, combinations
-from vitrify.learn.stages import plateaus
+from vitrify.learn.stages import WINDOW, plateaus
 from vitrify.learn.store import RunStore
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+WINDOW_POINTS, MIN_WINDOW = 6, 0.5  # measurements, and ln(1 + step), over which slopes are fitted: plateaus are short
 LEAST = ("entropy",)  # of what several heads have, the smallest is drawn; else the largest
 Curve = Sequence[JsonMapping]
 
@@ -74,7 +75,9 @@ def _plateaus(own: Sequence[Curve]) -> list[tuple[float, float, float]]:
         points = [point for point in curve if math.isfinite(point["loss"])]
         if len(points) > 1:
             floor = float(points[-1].get("floor", 0.0))
-            flat = plateaus([point["step"] for point in points], [point["loss"] for point in points], floor)
+            steps = [point["step"] for point in points]
+            window = min(max(WINDOW_POINTS * math.log1p(steps[-1]) / len(steps), MIN_WINDOW), WINDOW)
+            flat = plateaus(steps, [point["loss"] for point in points], floor, window=window)
             spans += [(plateau.start, plateau.end, plateau.level) for plateau in flat]
     return spans
 

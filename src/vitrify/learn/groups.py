@@ -204,11 +204,13 @@ class RunGroup(Closing):
                     disk.write_arrays(paths[1], weights, {"run": self.runs[row]})
                 line = line_of(last, row)
                 ended = max(line.get("broken", -1), line.get("stopped", -1))
-                kept = [saved for saved in snapshots if ended < 0 or saved.step <= ended]
-                if kept:
+                own = [saved for saved in snapshots if ended < 0 or saved.step <= ended]
+                if own:
                     paths.append(place / CHECKPOINTS)
-                    arrays = {name: np.stack([saved.arrays[name][row] for saved in kept]) for name in kept[0].arrays}
-                    disk.write_arrays(paths[-1], arrays, {"run": self.runs[row], "steps": [one.step for one in kept]})
+                    arrays = {name: np.stack([saved.arrays[name][row] for saved in own]) for name in own[0].arrays}
+                    disk.write_arrays(
+                        paths[-1], arrays, {"run": self.runs[row], "steps": [saved.step for saved in own]}
+                    )
                 result = {"state": "finished", "step": line.get("step"), "last": line, "ended": time.time()} | outcome
                 result["files"] = {file.name: file.stat().st_size for file in paths}
                 files.write_text(place / "result.json", encoding.line(result))
@@ -306,9 +308,9 @@ def split(source: Path, target: Path, chosen: Sequence[int], step: int, length: 
     saved = load(source, step)
     arrays = {name: array[list(chosen)] for name, array in saved.arrays.items()}
     about = {"step": step, "log": len(text.encode()), "meta": saved.meta}
-    for kept in _snapshots(source):
-        part = {name: array[list(chosen)] for name, array in kept.arrays.items()}
-        disk.write_arrays(_net_place(partial, kept.step), part, kept.meta)
+    for snapshot in _snapshots(source):
+        part = {name: array[list(chosen)] for name, array in snapshot.arrays.items()}
+        disk.write_arrays(_net_place(partial, snapshot.step), part, snapshot.meta)
     disk.write_arrays(_place(partial, step), arrays, about, force=[partial / "log.jsonl", partial / "group.json"])
     if target.exists():
         shutil.rmtree(target)

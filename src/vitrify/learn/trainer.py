@@ -86,7 +86,7 @@ class Trainer:
     def events(self, checkpoint_seconds: float = math.inf) -> Iterator[TrainEvent]:
         """Train to the end; yield an event after every measurement and about every second, the runs in the last."""
         began = saved = time.monotonic()
-        reported, rate, kept = len(self.points), 0.0, self.program.group.recipe.checkpoint_steps()
+        reported, rate, steps = len(self.points), 0.0, self.program.group.recipe.checkpoint_steps()
         for rate in self._steps():
             now = time.monotonic()
             after_compiling = now - began - self.program.compile_seconds
@@ -99,7 +99,7 @@ class Trainer:
                 seconds_left=left,
                 point=self.points[-1] if fresh else None,
                 checkpoint=self.checkpoint() if due else None,
-                weights=self._stacked() if fresh and self.step in kept else None,
+                weights=self._stacked() if fresh and self.step in steps else None,
                 seconds=now - began,
             )
         runs = tuple(self.runs())

@@ -78,13 +78,12 @@ def _heads(trace: Trace) -> list[JsonObject]:
     ]
 
 
-def _answer(output: Output, row: Floats) -> list[list[str | float | None]]:
+def _answer(output: Output, row: Floats) -> list[tuple[str, float | None]]:
     """Return the likeliest answers with their probabilities; of a set its symbols, of numbers their values."""
     if output.kind == "values":
-        return [[f"{name} = {value:.4g}", None] for name, value in zip(output.symbols, row.tolist(), strict=True)][
-            :BEST
-        ]
+        pairs = zip(output.symbols, row.tolist(), strict=True)
+        return [(f"{name} = {value:.4g}", None) for name, value in pairs][:BEST]
     if output.kind == "next":
-        return [[output.symbols[at], None] for at in np.flatnonzero(row > 0)][:BEST]
+        return [(output.symbols[at], None) for at in np.flatnonzero(row > 0)][:BEST]
     shares = np.exp(log_probabilities(output, row))
-    return [[output.symbols[at], float(shares[at])] for at in np.argsort(-shares, kind="stable")[:BEST]]
+    return [(output.symbols[at], float(shares[at])) for at in np.argsort(-shares, kind="stable")[:BEST]]

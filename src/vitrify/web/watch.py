@@ -51,7 +51,7 @@ def router(site: WebApp) -> APIRouter:
 
     @made.get("/api/watch/curves")
     def curves(net: Key) -> JsonObject:
-        (record,) = [record for record in _runs(store) if record.id == net] or [None]
+        record = next((record for record in _runs(store) if record.id == net), None)
         if record is None:
             raise HTTPException(404, f"there is no run {net!r}")
         return {"points": store.curve(record)}

@@ -14,7 +14,7 @@ import vitrify as v
 from command_line import vitrify
 from vitrify.errors import InputError, StoreError
 from vitrify.interop import export as exports
-from vitrify.interop import torch_folder
+from vitrify.interop import hf_stock, huggingface, torch_folder, transformer_lens
 from vitrify.interop.imports import import_folder
 from vitrify.learn.store import RunStore
 from vitrify.net.sparse import dense
@@ -57,6 +57,10 @@ class Networks:
             self._did("export", f"{store}/best@0", "--to", "torch", "-o", folder / f"{name}-torch")
             self._did("export", folder / name, "--to", "torch", "--dtype", "float64", "-o", folder / f"{name}-float64")
             import_folder(folder / f"{name}-torch", folder / f"{name}-back")
+            for layout in (hf_stock, huggingface, transformer_lens):  # written and read without their libraries
+                place = folder / f"{name}-{layout.__name__.rpartition('.')[2]}"
+                place.mkdir()
+                layout.write(v.load(f"{store}/best@0"), place, "float64")
 
     def _did(self, *words: object) -> None:
         done = vitrify(*words)
@@ -75,11 +79,14 @@ class Networks:
             "export": f"{self.folder}/{name}-torch",
             "export in float64": f"{self.folder}/{name}-float64",
             "reimported": f"{self.folder}/{name}-back",
+            "GPT-2": f"{self.folder}/{name}-hf_stock",
+            "Hugging Face": f"{self.folder}/{name}-huggingface",
+            "TransformerLens": f"{self.folder}/{name}-transformer_lens",
         }[kind]
 
 
 KINDS = ["model folder", "store", "run", "beginning of an id", "best by a query", "checkpoint"]
-KINDS += ["export", "export in float64", "reimported"]
+KINDS += ["export", "export in float64", "reimported", "GPT-2", "Hugging Face", "TransformerLens"]
 
 
 @pytest.fixture(scope="module")
@@ -191,7 +198,10 @@ def test_a_run_is_the_net_that_was_trained_and_a_checkpoint_the_net_on_the_way(t
     recipe = v.Recipe(steps=4, batch=4, test_examples=16, evals_per_doubling=0, checkpoints=3)
     model, chain = v.model("transformer", layers=1, heads=1, d_model=4, units=4), v.sandbox("markov", length=6)
     store = RunStore(tmp_path / "runs")
-    for run in v.train(model, chain, members=2, recipe=recipe, store=store):
+    runs = v.train(model, chain, members=3, recipe=recipe, store=store)
+    best = min(runs, key=lambda run: run.last["excess"])
+    assert v.load(f"{tmp_path}/runs").about["run"] == best.id
+    for run in runs:
         assert [point["step"] for point in run.curve] == recipe.checkpoint_steps() == [0, 1, 4]
         last, kept = v.load(f"{tmp_path}/runs/{run.id}"), v.load(f"{tmp_path}/runs/{run.id}@4")
         for name, array in run.weights.arrays.items():

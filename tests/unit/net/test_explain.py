@@ -15,8 +15,9 @@ from typer.testing import CliRunner
 
 from vitrify.cli.app import app
 from vitrify.constructions.catalogue import build
-from vitrify.net.explain import Explanation, explain
+from vitrify.net.explain import explain
 from vitrify.net.explain_measured import Measured
+from vitrify.net.explain_page import Explanation
 from vitrify.net.explain_terms import Source, added, copied, runs, worked
 from vitrify.net.folder import save
 from vitrify.net.inference import trace
