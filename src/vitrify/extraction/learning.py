@@ -24,6 +24,8 @@ from vitrify.optional import need
 from vitrify.spec.automata.moore import Letters, MooreMachine
 
 MAX_COVER = 1 << 12  # words of the W-method, longer than those that are all known
+MAX_QUERIES, ROUNDS = 2000, 4  # for each state and letter, and hypotheses for each state; learning needs far fewer
+CONTRADICTION = "the answers after one word differ from run to run: logits are too close"
 Search = Callable[[MooreMachine], Letters | None]
 
 
@@ -45,7 +47,7 @@ class Learner:
         self.settled: MooreMachine | None = None
         self.best: MooreMachine | None = None
         self.covered: tuple[int, int] | None = None  # number and largest length of words of the W-method
-        self._score = (-1, 0)
+        self._score, self.rounds = (-1, 0), 0
 
     def learn(self) -> MooreMachine:
         """Return the machine for which no counterexample is known; else `NoMachine`, or `Exhausted`."""
@@ -60,6 +62,9 @@ class Learner:
 
     def query(self, word: Letters) -> list[int]:
         """Return the answer after each letter of a word; after the empty word, one answer."""
+        self.num_queries += 1
+        if self.num_queries > MAX_QUERIES * self.max_states * max(self.observations.letters, 1):
+            raise NoMachine(CONTRADICTION)
         if len(word) > (longest := self.observations.net.max_length):
             raise NoMachine(f"states are told apart by words of {len(word)} letters, and the network reads {longest}")
         answers: list[int] = self.observations.after(np.array([word], dtype=np.int64).reshape(1, -1))[0].tolist()
@@ -68,6 +73,9 @@ class Learner:
     def find_cex(self, hypothesis: Any) -> Letters | None:
         """Return a word after which a machine of AALpy answers otherwise than the network."""
         machine = machine_of(hypothesis, self.observations.letters)
+        self.rounds += 1
+        if self.rounds > ROUNDS * (self.max_states + 1):  # a counterexample adds a state
+            raise NoMachine(CONTRADICTION)
         if len(machine.answers) > self.max_states:
             raise NoMachine(f"a machine of {self.max_states} states, the most that are allowed, does not suffice")
         word = self.observations.first_difference(machine)

@@ -12,6 +12,7 @@ import vitrify as v
 from cases import each
 from extracted import counts, model_of, planted
 from vitrify.extraction.automata import answering_after_every_letter
+from vitrify.extraction.learning import Learner, NoMachine, difference
 from vitrify.extraction.observations import Exhausted, Observations, SearchBudget
 from vitrify.extraction.result import RIVALS
 from vitrify.net.weights import Weights
@@ -86,6 +87,15 @@ def test_the_least_size_of_another_machine_is_no_more_than_that_of_the_nearest_o
     assert len(chain.answers) == states
     assert not any(level.any() for level in chain.levels(longest))
     assert 1 < rivals <= states
+
+
+def test_answers_that_contradict_each_other_end_the_search() -> None:
+    observations = observed(model_of(cyclic(2)), 4)
+    observations.levels[4] = 1 - observations.levels[4]  # runs of longer words say otherwise after these
+    learner = Learner(observations, 8, lambda machine: difference(observations, machine, np.zeros((1, 9), dtype=int)))
+    with pytest.raises(NoMachine):
+        learner.learn()
+    assert learner.num_queries < 10_000
 
 
 def test_counts_are_those_of_prefixes() -> None:
