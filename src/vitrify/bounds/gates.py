@@ -211,12 +211,12 @@ class NetCircuit:
         return [self.answers[int(row.argmax())] if row.sum() == 1 else None for row in outputs]
 
 
-def merged(wiring: GateWiring, positions: Sequence[Sequence[tuple[int, int]]]) -> Bits:
+def merged(wiring: GateWiring, positions: Sequence[Sequence[tuple[K, int]]]) -> list[dict[K, int]]:
     """Return for each position its types, each with one literal, the OR of those that it has in the pairs there."""
-    return [_any_of_each(wiring, pairs) for pairs in positions]
+    return [any_of_each(wiring, pairs) for pairs in positions]
 
 
-def _any_of_each(wiring: GateWiring, pairs: Iterable[tuple[K, int]]) -> dict[K, int]:
+def any_of_each(wiring: GateWiring, pairs: Iterable[tuple[K, int]]) -> dict[K, int]:
     """Return for each key the literal that is true iff at least one of its literals is."""
     literals: dict[K, list[int]] = {}
     for key, literal in pairs:
@@ -238,7 +238,7 @@ def letters_wired(symbols: Sequence[str], length: int, pads: int) -> tuple[GateW
 
 def answering(wiring: GateWiring, answers: Iterable[tuple[Hashable, int]], letters: int, types: int) -> NetCircuit:
     """Return the circuit with one output per answer, true where one of its literals is."""
-    literals = _any_of_each(wiring, answers)
+    literals = any_of_each(wiring, answers)
     outputs = [(str(answer) or "nothing", literal) for answer, literal in literals.items()]
     return NetCircuit(wiring.circuit(outputs), tuple(literals), letters, types)
 

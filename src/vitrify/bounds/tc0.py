@@ -25,7 +25,18 @@ import numpy as np
 from vitrify.arrays import Ints
 from vitrify.bounds.activations import MAX_TYPES, Numbered, read_answer
 from vitrify.bounds.fixed_point import FixedNet
-from vitrify.bounds.gates import FALSE, TRUE, Bits, GateWiring, NetCircuit, answering, letters_wired, merged
+from vitrify.bounds.gates import (
+    FALSE,
+    TRUE,
+    Bits,
+    GateWiring,
+    NetCircuit,
+    answering,
+    any_of_each,
+    letters_wired,
+    merged,
+)
+from vitrify.bounds.rounded_sums import rounded_means
 from vitrify.bounds.supported import refuse_length
 from vitrify.errors import BuildRefused
 from vitrify.net.attention import allowed_keys
@@ -102,7 +113,7 @@ class _Head:
 
     def outputs(self, wiring: GateWiring, at: int) -> HeadOutputs:
         """Return, per query at a position and coordinate, the possible outputs with their literals."""
-        there = np.flatnonzero(self._allowed[at])
+        fixed, there = self.fixed, np.flatnonzero(self._allowed[at])
         literals = [literal for j in there for literal in self.bits[j].values()]
         rows = [self._row[kind] for j in there for kind in self.bits[j]]
         positions = np.array([j for j in there for _ in self.bits[j]], dtype=np.int64)
@@ -112,13 +123,56 @@ class _Head:
                 by_query[query] = [{0: (TRUE, TRUE)}] * self.width
                 continue
             q = self._queries[query : query + 1]
-            scores = self.fixed.scores(self.block, self.place, q, self._keys[rows], (at - positions)[None])
-            weights = self.fixed.powers(scores)[0]
-            by_query[query] = [
-                _numbers(wiring, weights, self._values[rows, coordinate], positions, literals)
-                for coordinate in range(self.width)
-            ]
+            scores = fixed.scores(self.block, self.place, q, self._keys[rows], (at - positions)[None])[0]
+            if not fixed.hard:
+                by_query[query] = self._mean(wiring, fixed.powers(scores), rows, positions, literals)
+                continue
+            cases = []
+            for best, wins in _best_scores(wiring, scores.tolist(), positions, literals).items():
+                weights = fixed.tied(self.block, self.place, scores, np.int64(best))
+                cases.append((wins, self._mean(wiring, weights, rows, positions, literals)))
+            by_query[query] = _joined(wiring, cases)
         return by_query
+
+    def _mean(
+        self, wiring: GateWiring, weights: Ints, rows: list[int], positions: Ints, literals: list[int]
+    ) -> list[Cases]:
+        """Return, per coordinate, the possible values of the weighted mean of the types in these rows."""
+        values = self._values[rows]
+        if self.fixed.grid.significant is None:
+            return [_numbers(wiring, weights, column, positions, literals) for column in values.T]
+        return rounded_means(wiring, self.fixed.grid, weights, values, positions, literals)
+
+
+def _best_scores(
+    wiring: GateWiring, scores: list[int], positions: Ints, literals: list[int]
+) -> dict[int, int]:
+    """Return the scores that may be the best, each with the literal that it is."""
+    occurs = any_of_each(wiring, zip(scores, literals, strict=True))
+    least: dict[int, int] = {}
+    for position, score in zip(positions.tolist(), scores, strict=True):
+        least[position] = min(score, least.get(position, score))
+    floor = max(least.values())
+    return {
+        score: wiring.all_of([literal, *(occurs[above] ^ 1 for above in occurs if above > score)])
+        for score, literal in occurs.items()
+        if score >= floor
+    }
+
+
+def _joined(wiring: GateWiring, cases: list[tuple[int, list[Cases]]]) -> list[Cases]:
+    """Return the possible values per coordinate, from those in each of some cases, exactly one of which is true."""
+    if len(cases) == 1:
+        return cases[0][1]
+    coordinates = []
+    for parts in zip(*(values for _, values in cases), strict=True):
+        pairs = [
+            (number, wiring.all_of([literal, *wires]))
+            for (literal, _), values in zip(cases, parts, strict=True)
+            for number, wires in values.items()
+        ]
+        coordinates.append({number: (literal, TRUE) for number, literal in any_of_each(wiring, pairs).items()})
+    return coordinates
 
 
 def _numbers(wiring: GateWiring, weights: Ints, values: Ints, positions: Ints, literals: list[int]) -> Cases:
@@ -129,8 +183,9 @@ def _numbers(wiring: GateWiring, weights: Ints, values: Ints, positions: Ints, l
     """
     starts = np.flatnonzero(np.diff(positions, prepend=-1))
     reached = {}  # levels that are reached in some cases only
-    low, high = int(values.min()), int(values.max())
-    for level in range(int(values.min()) + 1, int(values.max()) + 1):
+    seen = values[weights > 0]
+    low, high = int(seen.min()), int(seen.max())
+    for level in range(low + 1, high + 1):
         terms = weights * (2 * values + 1 - 2 * level)
         if np.minimum.reduceat(terms, starts).sum() >= 0:
             low = level
