@@ -123,6 +123,11 @@ class FixedNet:
             if int(np.abs(array).max(initial=0)) * most * terms >= 1 << 60:
                 raise BuildRefused(f"sums with {name} would not fit 64 bits on {grid}: take fewer digits")
 
+    @property
+    def has_positions(self) -> bool:
+        """Whether the embedding depends on the position."""
+        return bool(self._arrays["pos_embed.W_pos"].any())
+
     def _affine(self, x: Ints, name: str, head: int | EllipsisType = ...) -> Ints:
         """Return $xW + b$ in multiples of $2^{-2f}$, of one head or all; `name` has * for W and b."""
         matrix, bias = (self._arrays[name.replace("*", letter)][head] for letter in ("W", "b"))
