@@ -65,6 +65,16 @@ class Grid:
         """Bits of a number of the residual stream."""
         return (2 * self.top << self.fraction).bit_length()
 
+    @property
+    def partial_sums(self) -> int:
+        """Number of values that a partial sum may have."""
+        most, positive = self.top << self.fraction, 0
+        for length in range(1, most.bit_length() + 1):
+            digits = 0 if self.significant is None else max(0, length - self.significant)
+            positive += (min((1 << length) - 1, most) >> digits) - ((1 << length - 1) >> digits) + 1
+            exact = most >> digits << digits == most
+        return 2 * (positive + (not exact)) + 1
+
     def weight(self, array: Matrix) -> Ints:
         """Return weights as integer multiples of the step."""
         return np.floor(np.asarray(array) * 2.0**self.fraction + 0.5).astype(np.int64)
@@ -90,6 +100,19 @@ class Grid:
     def share(self, weights: Ints, total: Ints) -> Ints:
         """Return weights divided by their rounded sum, rounded; 0 where that is 0."""
         return self.cut(rounded(weights << self.fraction, total))
+
+
+def logarithmic(length: int, *, digits: int = 0, top: int = 1, score: int = 0) -> Grid:
+    r"""Return a grid of $O(\log n)$ bits for words of $n$ letters.
+
+    It has $\lceil \log_2 n \rceil$ bits after the point and `digits` more, and scores up to $\lceil \log_2 n \rceil$
+    and `score` more; `top` must be a polynomial of $n$.
+
+    >>> logarithmic(16, digits=1)
+    Grid(fraction=5, top=1, score=4, significant=None)
+    """
+    bits = (length - 1).bit_length()
+    return Grid(bits + digits, top, bits + score)
 
 
 def _shifted(numbers: Ints, digits: int | Ints) -> Ints:
@@ -161,7 +184,8 @@ class FixedNet:
     def tied(self, block: int, head: int, scores: Ints, best: Ints) -> Ints:
         """Return the weights of a hard head's keys if this is the best score: 1 within its resolution, on the grid."""
         resolution = floor(Fraction(self.net.blocks[block].heads[head].resolution) * 8**self.grid.fraction)
-        return np.asarray(scores >= best - resolution, dtype=np.int64) << self.grid.fraction
+        one = 1 if self.grid.significant is None else 1 << self.grid.fraction
+        return np.asarray(scores >= best - resolution) * np.int64(one)
 
     def mixed(self, weights: Ints, values: Ints) -> Ints:
         """Return the outputs of a head, from weights [..., query, key] and values [..., key, d_value]."""

@@ -102,9 +102,7 @@ def rounded_means(
     return means
 
 
-def point_after(
-    wiring: GateWiring, words: list[list[tuple[Map, int]]], start: int, size: int
-) -> dict[int, int]:
+def point_after(wiring: GateWiring, words: list[list[tuple[Map, int]]], start: int, size: int) -> dict[int, int]:
     """Return the points of a chain that it may end in, each with a literal, by the possible maps at every position."""
     if not words:
         return {start: TRUE}

@@ -22,7 +22,7 @@ import numpy as np
 from vitrify.arrays import Ints
 from vitrify.bounds.activations import read_answer
 from vitrify.bounds.fixed_point import FixedNet
-from vitrify.bounds.gates import FALSE, TRUE, NetCircuit, answering, letters_wired
+from vitrify.bounds.gates import FALSE, MAX_GATES, TRUE, NetCircuit, answering, letters_wired
 from vitrify.bounds.supported import refuse_length
 from vitrify.errors import BuildRefused
 from vitrify.net.attention import allowed_keys
@@ -57,7 +57,19 @@ class UniformCircuit:
         if self.fixed.hard or grid.significant is not None:
             raise BuildRefused("uniform circuits are of softmax attention whose sums are rounded once")
         if self.fixed.has_positions:
-            raise BuildRefused("a table of positions can't be computed in logarithmic space: take a net without positions")
+            raise BuildRefused(
+                "a table of positions can't be computed in logarithmic space: take a net without positions"
+            )
+
+    @property
+    def gates(self) -> int:
+        """Number of threshold and AND gates, by a closed formula."""
+        net, values, total = self.fixed.net, self.values, 0
+        for index, block in enumerate(net.blocks):
+            positions = net.pads + self.length if index + 1 < len(net.blocks) else 1
+            coordinates = len(block.heads) * block.d_value
+            total += positions * values**net.d_model * (coordinates * (values - 1) + values**coordinates)
+        return total
 
     @property
     def declared(self) -> int:
@@ -160,8 +172,12 @@ def memory(wires: Wires) -> Memory:
 
 
 def collected(uniform: UniformCircuit) -> tuple[NetCircuit, int]:
-    """Return the circuit that the wires make up, and the number of its gates before equal ones are shared."""
+    """Return the circuit that the wires make up, and the number of its threshold and AND gates before any is shared."""
     net = uniform.fixed.net
+    if uniform.gates > MAX_GATES:
+        raise BuildRefused(
+            f"the circuit has more than {MAX_GATES} gates: read its wires one by one, or shorten the word"
+        )
     read: dict[Gate, list[tuple[Gate, int]]] = {}
     for target, source, weight in uniform.wires():
         read.setdefault(target, []).append((source, weight))
@@ -178,4 +194,6 @@ def collected(uniform: UniformCircuit) -> tuple[NetCircuit, int]:
             join = wiring.all_of if gate[0] == "case" else wiring.any_of
             literals[gate] = join(wire ^ (weight < 0) for wire, weight in wires)
     answers = [(gate[1], literal) for gate, literal in literals.items() if gate[0] == "answer"]
-    return answering(wiring, answers, len(net.inputs) - 1, uniform.values**net.d_model), len(read)
+    return answering(wiring, answers, len(net.inputs) - 1, [uniform.values**net.d_model] * (blocks + 1)), sum(
+        gate[0] in ("level", "case") for gate in read
+    )

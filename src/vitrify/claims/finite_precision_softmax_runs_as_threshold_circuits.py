@@ -68,7 +68,7 @@ def check(subject: Subject) -> Evidence:
         made, words = finite_precision_circuit(made_of, length), all_words(2, length)
         wanted = [read_answer(net.output.kind, net.output.symbols, row) for row in fixed.run(words)[:, -1].tolist()]
         answers, cases, sizes[length] = made.run(words), cases + len(words), made.circuit.size
-        table[f"n = {length}"] = {"types": made.types, "answers": len(set(wanted)), **made.circuit.size.to_json()}
+        table[f"n = {length}"] = {"types": max(made.types), "answers": len(set(wanted)), **made.circuit.size.to_json()}
         wrong = [number for number in range(len(words)) if answers[number] != wanted[number]]
         if wrong and witness is None:
             word = " ".join(net.inputs[token] for token in words[wrong[0]])

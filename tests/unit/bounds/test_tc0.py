@@ -120,7 +120,7 @@ def test_a_finer_grid_on_all_words_to_length_ten() -> None:
 
 
 def test_grids_that_make_no_sense_or_overflow_are_refused() -> None:
-    with pytest.raises(InputError, match=r"a top of 1 or more .* not Grid\(fraction=1, top=0, score=3\)"):
+    with pytest.raises(InputError, match=r"a top of 1 or more .* not Grid\(fraction=1, top=0, score=3, significant=None\)"):
         Grid(1, 0, 3)
     for grid in ((20, 8, 3), (2, 2, 30)):
         with pytest.raises(BuildRefused, match="would not fit 64 bits"):
