@@ -66,6 +66,11 @@ class Grid:
         return (2 * self.top << self.fraction).bit_length()
 
     @property
+    def values(self) -> int:
+        """Number of values of a number of the residual stream."""
+        return (2 * self.top << self.fraction) + 1
+
+    @property
     def partial_sums(self) -> int:
         """Number of values that a partial sum may have."""
         most, positive = self.top << self.fraction, 0
