@@ -14,10 +14,11 @@ halves upwards, followed by clipping to that range. Weights are rounded to multi
 So everything is integer arithmetic, the order of summation does not matter, and every run is reproducible to the last
 bit. A net with $p$ bits for each number has at most $2^{pd}$ vectors of width $d$, its *types*.
 
-**Rounding after each addition.** With `significant` bits $b$ the sums over keys run from left to right, and every partial
-sum is rounded to $b$ significant bits and clipped: $t \leftarrow \mathrm{round}(t + a)$. Weights $2^s$ are multiples of
-$2^{-f}$ up to $R$. First $Z$ is the sum of the weights; then each share $2^{s_j} / Z$ is rounded, and so is its product
-with $v_j$; the output is the sum of these products. Sums over dimensions have a fixed number of terms: they stay exact.
+**Rounding after each addition.** With `significant` bits $b$ the sums over keys run from left to right, and every
+partial sum is rounded to $b$ significant bits and clipped: $t \leftarrow \mathrm{round}(t + a)$. Weights $2^s$ are
+multiples of $2^{-f}$ up to $R$. First $Z$ is the sum of the weights; then each share $2^{s_j} / Z$ is rounded, and so
+is its product with $v_j$; the output is the sum of these products. Sums over dimensions have a fixed number of terms:
+they stay exact.
 """
 
 from __future__ import annotations
@@ -139,8 +140,8 @@ class FixedNet:
         arrays = plain_arrays(weights, "hard" if self.hard else "softmax", "is run in finite precision")
         if self.hard and {head.ties for head in heads} != {"average"}:
             raise BuildRefused(
-                "hard attention in finite precision averages ties; this net breaks ties to one side: hard_attention_circuit"
-                " makes its circuit, without threshold gates"
+                "hard attention in finite precision averages ties, but this net breaks them to one side: its circuit is "
+                "made by hard_attention_circuit, without threshold gates"
             )
         unit = 1.0 if self.hard else LOG2_E
         sharp = {name: unit * arrays[name] for name in arrays if name.endswith(("beta", "b_rel"))}

@@ -6,10 +6,10 @@ chain is the identity: the sum is an automaton without groups, hence star-free (
 after each addition keep constant precision inside AC⁰ is due to Li, Liu, Zhou and Ma (2024, arXiv 2402.12875 [A]); the
 circuit is our own. On an infinite chain the argument fails: exact sums move by $x \mapsto x + 1$, and count.
 
-**The cascade.** Every monotone map of $m$ points but the identity misses a point. So after a letter whose map is not the
-identity, the partial sum is one of the $m - 1$ points other than the one that is missed, and it stays so until the next
-such letter: a *reset*. Relative to that point the letters act as monotone maps of $m - 1$ points, and so on down to one
-point. `spec/automata/holonomy.py` finds a cascade for any automaton, but of a sum it makes tables that grow like
+**The cascade.** Every monotone map of $m$ points but the identity misses a point. So after a letter whose map is not
+the identity, the partial sum is one of the $m - 1$ points other than the one that is missed, and it stays so until the
+next such letter: a *reset*. Relative to that point the letters act as monotone maps of $m - 1$ points, and so on down
+to one point. `spec/automata/holonomy.py` finds a cascade for any automaton, but of a sum it makes tables that grow like
 $2^m$; here all maps are monotone, and each level adds at most four levels of gates:
 
 1. OR: the map of the letter at $j$ misses the point $k$; the map of the letter is $f$.

@@ -1,10 +1,10 @@
 r"""Compile a transformer in finite precision, at one length, to a circuit of constant depth.
 
 In the spirit of Merrill and Sabharwal (2023, arXiv 2207.00729), Merrill, Sabharwal and Smith (2022, arXiv 2106.16213),
-and Strobl (2023); the circuit is our own derivation for the arithmetic of `fixed_point.py`. One bit per position and type is true iff that type occurs there. For a query $q$
-let the type $u$ at $j$ have weight $w = 2^{s + S}$ and value $v$. The rounded output of the head is at least $\theta$
-iff $\sum_j w_j (2 v_j + 1 - 2\theta) \ge 0$: *one* threshold gate over the bits of the types. Each block adds
-three levels:
+and Strobl (2023); the circuit is our own derivation for the arithmetic of `fixed_point.py`. One bit per position and
+type is true iff that type occurs there. For a query $q$ let the type $u$ at $j$ have weight $w = 2^{s + S}$ and value
+$v$. The rounded output of the head is at least $\theta$ iff $\sum_j w_j (2 v_j + 1 - 2\theta) \ge 0$: *one* threshold
+gate over the bits of the types. Each block adds three levels:
 
 1. threshold: for each position, query, coordinate and $\theta$, the output is at least $\theta$;
 2. AND: the type is $t$, and each coordinate is at least $\theta$ but not $\theta + 1$;

@@ -7,8 +7,8 @@ such circuits is uniform in logarithmic space (L-uniform), if the grid has $O(\l
 positions. Merrill and Sabharwal (2023, arXiv 2207.00729 [S]) prove that for their arithmetic.
 
 A gate is a tuple: ("type", block, position, type) is an OR, true iff the type occurs there before the block; ("level",
-block, position, type, head, coordinate, level) is a threshold gate with the threshold 0, true iff the query of that type
-reads at least that level; ("case", block, position, type, output) is an AND; ("answer", number) is an OR.
+block, position, type, head, coordinate, level) is a threshold gate with the threshold 0, true iff the query of that
+type reads at least that level; ("case", block, position, type, output) is an AND; ("answer", number) is an OR.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import numpy as np
 from vitrify.arrays import Ints
 from vitrify.bounds.activations import read_answer
 from vitrify.bounds.fixed_point import FixedNet
-from vitrify.bounds.gates import FALSE, MAX_GATES, TRUE, NetCircuit, answering, letters_wired
+from vitrify.bounds.gates import FALSE, TRUE, NetCircuit, answering, letters_wired
 from vitrify.bounds.supported import refuse_length
 from vitrify.errors import BuildRefused
 from vitrify.net.attention import allowed_keys
@@ -33,6 +33,7 @@ Wire = tuple[Gate, Gate, int]
 
 Wires = Generator[Wire, None, None]
 TRUE_WIRE: Gate = ("true",)
+MAX_WIRES = 1 << 24  # of a circuit that is collected: minutes, and a few gigabytes
 INPUTS = ("self", "fixed", "net", "here")  # variables that hold what the generators read
 
 
@@ -174,10 +175,8 @@ def memory(wires: Wires) -> Memory:
 def collected(uniform: UniformCircuit) -> tuple[NetCircuit, int]:
     """Return the circuit that the wires make up, and the number of its threshold and AND gates before any is shared."""
     net = uniform.fixed.net
-    if uniform.gates > MAX_GATES:
-        raise BuildRefused(
-            f"the circuit has more than {MAX_GATES} gates: read its wires one by one, or shorten the word"
-        )
+    if uniform.gates * (net.pads + uniform.length) * uniform.values**net.d_model > MAX_WIRES:
+        raise BuildRefused(f"the circuit may have more than {MAX_WIRES} wires: read them one by one, or shorten the word")
     read: dict[Gate, list[tuple[Gate, int]]] = {}
     for target, source, weight in uniform.wires():
         read.setdefault(target, []).append((source, weight))

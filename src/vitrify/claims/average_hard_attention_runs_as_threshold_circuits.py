@@ -5,16 +5,18 @@ rounded to $O(\log n)$ bits. For every $n$ there is a circuit of AND, OR, NOT an
 most $6L + 2$ (not counting NOT) and size polynomial in $n$, that computes it on words of length $n$. So its language is
 in TC⁰.
 Why: There are $n^{O(1)}$ vectors. Which score is the best is an OR and an AND over the bits that say which vectors are
-at which positions. For each score that may be the best, the mean of the values is at least $\theta$ iff $\sum_j (2v_j + 1
-- 2\theta) \ge 0$ over the tied keys in units of the grid: one threshold gate adds numerator and denominator, and divides.
+at which positions. For each score that may be the best, the mean of the values is at least $\theta$ iff $\sum_j (2v_j +
+1
+- 2\theta) \ge 0$ over the tied keys in units of the grid: one threshold gate adds numerator and denominator, and
+  divides.
 Checked: Three random nets of two layers, in $\lceil \log_2 n \rceil$ bits after the point, and the nets built for
 MAJORITY, in two bits more: the circuit equals the net in this arithmetic on all words of length 2 to 8 and 1000 random
-words of length 16; for MAJORITY it also equals the net itself, in floating point. Depth is at most $6L + 2$
-and the same at $n = 4$, 8 and 16. Exponents of gates, and of distinct vectors at a position after each layer, are
-fitted at these lengths; the latter is at most that of all vectors of the grid.
+words of length 16; for MAJORITY it also equals the net itself, in floating point. Depth is at most $6L + 2$ and the
+same at $n = 4$, 8 and 16. Exponents of gates, and of distinct vectors at a position after each layer, are fitted at
+these lengths; the latter is at most that of all vectors of the grid.
 Not checked: The containment for all $n$; uniformity, which Strobl proves. Without rounding the vectors are *not*
-$n^{O(1)}$ many: of the means over $i$ of the means over $j \le i$ of $n$ bits, which two layers compute, there are $2^n$
-for $n \le 11$ (see the tests). Both sources round, too: they take floating-point numbers of $O(\log n)$ bits.
+$n^{O(1)}$ many: of the means over $i$ of the means over $j \le i$ of $n$ bits, which two layers compute, there are
+$2^n$ for $n \le 11$ (see the tests). Both sources round, too: they take floating-point numbers of $O(\log n)$ bits.
 Source: Merrill, Sabharwal & Smith 2022, arXiv 2106.16213 [S]; Strobl 2023, arXiv 2308.03212 [A]. The arithmetic and the
 circuits here are our own.
 Saboteur: One vector is missing in the circuit: the one that the last position holds after the word 0…0.
@@ -79,7 +81,7 @@ def check(subject: Subject) -> Evidence:
         if subject.data["built"] and not witness and (differing := difference(weights, made, words)):
             witness = {"word": words[differing[0]].tolist(), "actual": differing[1]}
         cases[length], sizes[length], types[length] = len(words), made.circuit.size, made.types
-        vectors[length] = grid.values ** weights.architecture.d_model
+        vectors[length] = grid.values**weights.architecture.d_model
     every, last = sum(cases[length] for length in LENGTHS), SWEEP[-1]
     domains = (
         Domain(CaseKind.WORDS, Method.EXHAUSTIVE, every, LENGTHS[0], LENGTHS[-1]),

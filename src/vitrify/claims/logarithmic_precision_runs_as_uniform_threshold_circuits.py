@@ -1,20 +1,20 @@
 r"""Softmax in $O(\log n)$ bits is a threshold circuit of constant depth, which a few counters write down.
 
-Statement: Take a transformer with $L$ layers of softmax attention whose numbers have $O(\log n)$ bits on words of length
-$n$. There is a circuit of AND, OR, NOT and weighted threshold gates, of depth at most $3L + 2$ (not counting NOT) and
-size polynomial in $n$, that computes it on these words, and a generator in $O(\log n)$ bits of memory that writes it. So
-its language is in L-uniform TC⁰, if its position codes are computed in that memory, too.
+Statement: Take a transformer with $L$ layers of softmax attention whose numbers have $O(\log n)$ bits on words of
+length $n$. There is a circuit of AND, OR, NOT and weighted threshold gates, of depth at most $3L + 2$ (not counting
+NOT) and size polynomial in $n$, that computes it on these words, and a generator in $O(\log n)$ bits of memory that
+writes it. So its language is in L-uniform TC⁰, if its position codes are computed in that memory, too.
 Why: There are $n^{O(d)}$ vectors of width $d$. Which gates are wired, and with which weight, follows from their numbers
 by arithmetic on $O(1)$ numbers of $O(\log n)$ bits.
 Checked: In $\lceil \log_2 n \rceil$ bits after the point, two random nets of one and two layers, and the nets built for
-MAJORITY: the circuit equals the net in this arithmetic on all words of length 2 to 8 and 1000 random words of length 16;
-for MAJORITY it also equals the net itself, in floating point. Depth is at most $3L + 2$ and the same at $n = 4$, 8, 16 and
-32; weights have at most the declared bits; the exponents of gates and vectors are fitted at these lengths. Two random nets
-of width 1: the circuit that the generator writes, of all vectors, equals the net on all words of length 2 and 4. The
-generator holds 30 numbers or fewer at every length from 2 to 32, none longer than declared, measured in its frames at
-every 61st wire (at 16 and 32: of the first 30,000 wires); its gates are as many as a closed formula says.
-Not checked: The containment for all $n$. Memory inside the arithmetic of one step, which is on vectors of constant width.
-Nets with position codes, for the generator. The source's arithmetic, which rounds differently.
+MAJORITY: the circuit equals the net in this arithmetic on all words of length 2 to 8 and 1000 random words of length
+16; for MAJORITY it also equals the net itself, in floating point. Depth is at most $3L + 2$ and the same at $n = 4$, 8,
+16 and 32; weights have at most the declared bits; the exponents of gates and vectors are fitted at these lengths. Two
+random nets of width 1: the circuit that the generator writes, of all vectors, equals the net on all words of length 2
+and 4. The generator holds 30 numbers or fewer at every length from 2 to 32, none longer than declared, measured in its
+frames at every 61st wire (at 16 and 32: of the first 30,000 wires); its gates are as many as a closed formula says.
+Not checked: The containment for all $n$. Memory inside the arithmetic of one step, which is on vectors of constant
+width. Nets with position codes, for the generator. The source's arithmetic, which rounds differently.
 Source: Merrill & Sabharwal 2023, arXiv 2207.00729 [S]. The arithmetic, the circuits and the generator are our own.
 Saboteur: One vector is missing in the circuit: the one that the last position holds after the word 0…0.
 """
@@ -53,7 +53,14 @@ def subjects() -> Subjects:
     head = Head("softmax", "none")
     for seed, layers, width in ((4, 1, 2), (3, 2, 2), (3, 1, 1), (3, 2, 1)):
         net = random_net(
-            seed, head, max_length=32, layers=layers, width=width, positions=False, scale=1.5 / width**0.6, output="values"
+            seed,
+            head,
+            max_length=32,
+            layers=layers,
+            width=width,
+            positions=False,
+            scale=1.5 / width**0.6,
+            output="values",
         )
         made = partial(_on_grid, net)
         data = {"arithmetic": made, "uniform": width == 1, "missing": False, "built": False}

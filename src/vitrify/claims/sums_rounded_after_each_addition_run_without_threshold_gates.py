@@ -2,14 +2,14 @@ r"""A transformer in $O(1)$ bits that rounds after every addition is a circuit o
 
 Statement: Take a transformer of $L$ layers whose numbers have a fixed number of bits, and whose sums over positions are
 rounded after every addition, from left to right: first the sum of the weights, then that of shares times values. For
-every $n$ there is a circuit of AND, OR and NOT gates with unbounded fan-in, of a depth that does not depend on $n$ and a
-size polynomial in $n$, that computes it on words of length $n$. So its language is in AC⁰: it cannot count.
+every $n$ there is a circuit of AND, OR and NOT gates with unbounded fan-in, of a depth that does not depend on $n$ and
+a size polynomial in $n$, that computes it on words of length $n$. So its language is in AC⁰: it cannot count.
 Why: A partial sum moves by $x \mapsto \mathrm{round}(x + a)$, a monotone map of a finite chain, with saturation too. A
 monotone permutation of a finite chain is the identity, so the sum is an automaton without groups, a cascade of resets.
 With *exact* sums that are rounded once the chain is infinite, the sum counts, and threshold gates are needed: the model
 of accumulation decides the class.
-Checked: Four random nets (one or two layers; softmax, or hard attention that averages ties; 1 or 2 significant bits) and
-a net for MAJORITY: the circuit equals the net in this arithmetic on all words of length 2 to 8 and 1000 random
+Checked: Four random nets (one or two layers; softmax, or hard attention that averages ties; 1 or 2 significant bits)
+and a net for MAJORITY: the circuit equals the net in this arithmetic on all words of length 2 to 8 and 1000 random
 words of length 24. It has no threshold gate. Depth is at most the declared constant, and the same at $n = 12$ and 24;
 gates grow at most like $n^2$ (exponent fitted at 6, 12, 24). The maps of all summands on the grid are monotone; where
 there are at most 13 partial sums, their holonomy has trivial groups. The net for MAJORITY is right on all words to
