@@ -140,8 +140,8 @@ class FixedNet:
         arrays = plain_arrays(weights, "hard" if self.hard else "softmax", "is run in finite precision")
         if self.hard and {head.ties for head in heads} != {"average"}:
             raise BuildRefused(
-                "hard attention in finite precision averages ties, but this net breaks them to one side: its circuit is "
-                "made by hard_attention_circuit, without threshold gates"
+                "hard attention in finite precision averages ties, but this net breaks them to one side: its circuit "
+                "is made by hard_attention_circuit, without threshold gates"
             )
         unit = 1.0 if self.hard else LOG2_E
         sharp = {name: unit * arrays[name] for name in arrays if name.endswith(("beta", "b_rel"))}

@@ -176,7 +176,9 @@ def collected(uniform: UniformCircuit) -> tuple[NetCircuit, int]:
     """Return the circuit that the wires make up, and the number of its threshold and AND gates before any is shared."""
     net = uniform.fixed.net
     if uniform.gates * (net.pads + uniform.length) * uniform.values**net.d_model > MAX_WIRES:
-        raise BuildRefused(f"the circuit may have more than {MAX_WIRES} wires: read them one by one, or shorten the word")
+        raise BuildRefused(
+            f"the circuit may have more than {MAX_WIRES} wires: read them one by one, or a shorter word"
+        )
     read: dict[Gate, list[tuple[Gate, int]]] = {}
     for target, source, weight in uniform.wires():
         read.setdefault(target, []).append((source, weight))

@@ -19,8 +19,8 @@ AS_THRESHOLDS = Executed(
 )
 IN_LOG_BITS = Executed(
     "logarithmic_precision_runs_as_uniform_threshold_circuits",
-    "circuits in ⌈log₂ n⌉ bits of two nets and of those built for MAJORITY, at lengths up to 16; for two nets of width 1 "
-    "without positions, what a generator with O(log n) bits of memory writes",
+    "circuits in ⌈log₂ n⌉ bits of two nets and of those built for MAJORITY, at lengths up to 16; for two nets of width "
+    "1 without positions, what a generator with O(log n) bits of memory writes",
     "B8",
 )
 AS_ROUNDED_SUMS = Executed(
