@@ -38,7 +38,7 @@ INPUTS = ("self", "fixed", "net", "here")  # variables that hold what the genera
 
 
 @dataclass(frozen=True)
-class Memory:
+class GeneratorState:
     """Numbers that a suspended generator holds, and the bits of the longest one."""
 
     numbers: int
@@ -157,7 +157,7 @@ class UniformCircuit:
             yield ("type", block + 1, position, self.number(after)), case, 1
 
 
-def memory(wires: Wires) -> Memory:
+def memory(wires: Wires) -> GeneratorState:
     """Return what a suspended generator of wires holds: the numbers in the frames of it and of those it delegates to.
 
     The net, which it reads, is not counted; its loops hold no other numbers than these and their bounds.
@@ -169,16 +169,14 @@ def memory(wires: Wires) -> Memory:
         for value in values:
             numbers += map(int, filter(lambda part: not isinstance(part, str), np.ravel(np.array(value, dtype=object))))
         generator = generator.gi_yieldfrom
-    return Memory(len(numbers), max((abs(number).bit_length() for number in numbers), default=0))
+    return GeneratorState(len(numbers), max((abs(number).bit_length() for number in numbers), default=0))
 
 
 def collected(uniform: UniformCircuit) -> tuple[NetCircuit, int]:
     """Return the circuit that the wires make up, and the number of its threshold and AND gates before any is shared."""
     net = uniform.fixed.net
     if uniform.gates * (net.pads + uniform.length) * uniform.values**net.d_model > MAX_WIRES:
-        raise BuildRefused(
-            f"the circuit may have more than {MAX_WIRES} wires: read them one by one, or a shorter word"
-        )
+        raise BuildRefused(f"the circuit may have more than {MAX_WIRES} wires: read them one by one, or a shorter word")
     read: dict[Gate, list[tuple[Gate, int]]] = {}
     for target, source, weight in uniform.wires():
         read.setdefault(target, []).append((source, weight))

@@ -74,13 +74,13 @@ def check(subject: Subject) -> Evidence:
         weights, grid = subject.data["arithmetic"](length)
         fixed = FixedNet(weights, grid)
         words = all_words(2, length) if length in LENGTHS else random_words(2, length)
-        made = finite_precision_circuit(fixed, length)
+        circuit = finite_precision_circuit(fixed, length)
         if subject.data["missing"]:
-            made = without_value(made, words[0])
-        witness = witness or first_difference(fixed, made, words)
-        if subject.data["built"] and not witness and (differing := difference(weights, made, words)):
+            circuit = without_value(circuit, words[0])
+        witness = witness or first_difference(fixed, circuit, words)
+        if subject.data["built"] and not witness and (differing := difference(weights, circuit, words)):
             witness = {"word": words[differing[0]].tolist(), "actual": differing[1]}
-        cases[length], sizes[length], types[length] = len(words), made.circuit.size, made.types
+        cases[length], sizes[length], types[length] = len(words), circuit.circuit.size, circuit.types
         vectors[length] = grid.values**weights.architecture.d_model
     every, last = sum(cases[length] for length in LENGTHS), SWEEP[-1]
     domains = (
@@ -88,15 +88,15 @@ def check(subject: Subject) -> Evidence:
         Domain(CaseKind.WORDS, Method.SAMPLED, sum(cases.values()) - every, last, last),
     )
     layers = range(1, len(types[last]))
-    grown = {layer: exponent({length: types[length][layer] for length in SWEEP}) for layer in layers}
+    slopes = {layer: exponent({length: types[length][layer] for length in SWEEP}) for layer in layers}
     table = {f"n = {n}": {"vectors by layer": types[n], **size.to_json()} for n, size in sizes.items()}
     depths = [sizes[length].depth for length in SWEEP]
     return witnessed(witness, sum(cases.values()), *domains, notes=("asymptotic",)).adding(
         Quantity("depth at most", max(size.depth for size in sizes.values()), depth_bound(fixed), "<="),
         Quantity("depth grows by", max(depths) - depths[0], 0, "<="),
-        Quantity("vectors grow at most like n^", max(grown.values()), _degree(vectors), "<="),
+        Quantity("vectors grow at most like n^", max(slopes.values()), _degree(vectors), "<="),
         Quantity("gates grow like n^", exponent({length: sizes[length].gates for length in SWEEP})),
-        *quantities({}, {f"vectors after layer {layer} grow like n^": slope for layer, slope in grown.items()}),
+        *quantities({}, {f"vectors after layer {layer} grow like n^": slope for layer, slope in slopes.items()}),
         *quantities({}, table),
     )
 

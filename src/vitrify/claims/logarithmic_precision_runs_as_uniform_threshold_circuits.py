@@ -62,8 +62,8 @@ def subjects() -> Subjects:
             scale=1.5 / width**0.6,
             output="values",
         )
-        made = partial(_on_grid, net)
-        data = {"arithmetic": made, "uniform": width == 1, "missing": False, "built": False}
+        arithmetic = partial(_on_grid, net)
+        data = {"arithmetic": arithmetic, "uniform": width == 1, "missing": False, "built": False}
         yield Subject(f"random {seed}: layers {layers}, width {width}", weights=net, data=data)
     data = {"arithmetic": _majority, "uniform": False, "missing": False, "built": True}
     yield Subject("MAJORITY, as built", weights=_majority(SWEEP[-1])[0], data=data)
@@ -79,25 +79,25 @@ def _majority(length: int) -> tuple[Weights, Grid]:
 
 
 def check(subject: Subject) -> Evidence:
-    return _written(subject) if subject.data["uniform"] else _grown(subject)
+    return _written(subject) if subject.data["uniform"] else _compared(subject)
 
 
-def _grown(subject: Subject) -> Evidence:
+def _compared(subject: Subject) -> Evidence:
     """Compare circuits with nets, and measure how both grow."""
     witness, cases, sizes, types = None, dict[int, int](), dict[int, Size](), dict[int, int]()
     bits: dict[int, int] = {}
     for length in sorted({*LENGTHS, *SWEEP}):
         weights, grid = subject.data["arithmetic"](length)
         fixed = FixedNet(weights, grid)
-        made = finite_precision_circuit(fixed, length)
-        sizes[length], types[length] = made.circuit.size, max(made.types)
+        circuit = finite_precision_circuit(fixed, length)
+        sizes[length], types[length] = circuit.circuit.size, max(circuit.types)
         bits[length] = sizes[length].weight_bits - (2 * grid.score + grid.bits + 1)
         if length > LONGER:
             continue
         words = all_words(2, length) if length in LENGTHS else random_words(2, length)
-        made = without_value(made, words[0]) if subject.data["missing"] else made
-        witness, cases[length] = witness or first_difference(fixed, made, words), len(words)
-        if subject.data["built"] and not witness and (differing := difference(weights, made, words)):
+        circuit = without_value(circuit, words[0]) if subject.data["missing"] else circuit
+        witness, cases[length] = witness or first_difference(fixed, circuit, words), len(words)
+        if subject.data["built"] and not witness and (differing := difference(weights, circuit, words)):
             witness = {"word": words[differing[0]].tolist(), "actual": differing[1]}
     depths = [sizes[length].depth for length in SWEEP]
     domains = (
@@ -119,30 +119,32 @@ def _written(subject: Subject) -> Evidence:
     witness, cases, gates = None, 0, {}
     for length in WRITTEN:
         fixed, words = FixedNet(*subject.data["arithmetic"](length)), all_words(2, length)
-        made, gates[length] = collected(UniformCircuit(fixed, length))
-        made = without_value(made, words[0]) if subject.data["missing"] else made
-        witness, cases = witness or first_difference(fixed, made, words), cases + len(words)
+        circuit, gates[length] = collected(UniformCircuit(fixed, length))
+        circuit = without_value(circuit, words[0]) if subject.data["missing"] else circuit
+        witness, cases = witness or first_difference(fixed, circuit, words), cases + len(words)
     streams = {length: UniformCircuit(FixedNet(*subject.data["arithmetic"](length)), length) for length in SUSPENDED}
-    held = {length: _held(stream) for length, stream in streams.items()}
+    states = {length: _largest_state(stream) for length, stream in streams.items()}
     declared = {length: stream.declared for length, stream in streams.items()}
     formula = {length: stream.gates for length, stream in streams.items()}
     domain = Domain(CaseKind.WORDS, Method.EXHAUSTIVE, cases, *WRITTEN)
     return witnessed(witness, cases, domain, notes=("asymptotic; all vectors of the grid",)).adding(
         Quantity("gates are as many as declared", gates == {n: formula[n] for n in WRITTEN}, True, "="),
-        Quantity("numbers held", max(numbers for numbers, _ in held.values()), 30, "<="),
-        Quantity("bits beyond those declared", max(bits - declared[n] for n, (_, bits) in held.items()), 0, "<="),
+        Quantity("numbers in memory", max(numbers for numbers, _ in states.values()), 30, "<="),
+        Quantity("bits beyond those declared", max(bits - declared[n] for n, (_, bits) in states.items()), 0, "<="),
         Quantity("bits declared per doubling", max(b - a for a, b in pairwise(declared.values())), 3, "<="),
         Quantity("gates grow like n^", exponent({n: formula[n] for n in SWEEP})),
-        *quantities({}, {f"n = {n}": {"gates": formula[n], "numbers": held[n][0], "bits": held[n][1]} for n in held}),
+        *quantities(
+            {}, {f"n = {n}": {"gates": formula[n], "numbers": states[n][0], "bits": states[n][1]} for n in states}
+        ),
     )
 
 
-def _held(stream: UniformCircuit) -> tuple[int, int]:
+def _largest_state(stream: UniformCircuit) -> tuple[int, int]:
     """Return the most numbers, and the longest in bits, that the generator holds between two wires."""
     wires, most = stream.wires(), (0, 0)
     for _ in islice(wires, 0, WIRES, STRIDE):
-        now = memory(wires)
-        most = max(most[0], now.numbers), max(most[1], now.bits)
+        state = memory(wires)
+        most = max(most[0], state.numbers), max(most[1], state.bits)
     return most
 
 

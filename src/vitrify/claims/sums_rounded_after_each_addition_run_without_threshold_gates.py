@@ -62,8 +62,8 @@ def subjects() -> Subjects:
             f"random {seed}: {head.attention}, mask {head.mask}, layers {layers}, {grid.significant} significant bits"
         )
         net = random_net(seed, head, scale=scale, output="values", **sizes)
-        yield Subject(name, weights=net, data={"grid": grid, "made for": grid})
-    yield Subject("MAJORITY", weights=majority(), data={"grid": MAJORITY, "made for": MAJORITY})
+        yield Subject(name, weights=net, data={"grid": grid, "circuit grid": grid})
+    yield Subject("MAJORITY", weights=majority(), data={"grid": MAJORITY, "circuit grid": MAJORITY})
 
 
 def majority() -> Weights:
@@ -81,13 +81,13 @@ def majority() -> Weights:
 
 def check(subject: Subject) -> Evidence:
     grid = subject.data["grid"]
-    fixed, made_of = FixedNet(subject.weights, grid), FixedNet(subject.weights, subject.data["made for"])
+    fixed, source = FixedNet(subject.weights, grid), FixedNet(subject.weights, subject.data["circuit grid"])
     witness, cases, sizes = None, dict[int, int](), dict[int, Size]()
     for length in sorted({*LENGTHS, *SWEEP}):
-        made = finite_precision_circuit(made_of, length)
+        circuit = finite_precision_circuit(source, length)
         words = all_words(2, length) if length in LENGTHS else random_words(2, length)
-        witness = witness or first_difference(fixed, made, words)
-        cases[length], sizes[length] = len(words), made.circuit.size
+        witness = witness or first_difference(fixed, circuit, words)
+        cases[length], sizes[length] = len(words), circuit.circuit.size
     every, last = sum(cases[length] for length in LENGTHS), SWEEP[-1]
     domains = (
         Domain(CaseKind.WORDS, Method.EXHAUSTIVE, every, LENGTHS[0], LENGTHS[-1]),
@@ -139,7 +139,7 @@ def _contrast(subject: Subject, grid: Grid) -> tuple[Quantity, ...]:
 
 
 def sabotage(subject: Subject) -> Subject:
-    return subject.with_data(**{"made for": replace(subject.data["grid"], significant=None)})
+    return subject.with_data(**{"circuit grid": replace(subject.data["grid"], significant=None)})
 
 
 CLAIM = Claim(

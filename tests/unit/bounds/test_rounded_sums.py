@@ -109,6 +109,7 @@ def test_sums_that_wrap_around_or_are_exact_are_refused() -> None:
     assert chain(Grid(0, 5, 1, 3), (1,))[0] == (0, 1, 2, 3, 4, 5)
 
 
+@pytest.mark.long
 def test_the_tables_of_the_holonomy_grow_exponentially_with_the_chain() -> None:
     """So the cascade of general automata is refused for 17 points, where that of monotone maps is small."""
 

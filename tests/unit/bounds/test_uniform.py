@@ -64,21 +64,22 @@ def test_the_written_circuit_says_what_the_net_says(name: str) -> None:
 
 
 def test_the_generator_holds_as_many_numbers_at_every_length() -> None:
-    held = {}
+    numbers_at = {}
     for length in (2, 4, 8, 16, 32, 64):
         stream = UniformCircuit(FixedNet(narrow(3), logarithmic(length)), length)
         wires, numbers, bits = stream.wires(), 0, 0
         for _ in islice(wires, 0, 6000, 7):
-            now = memory(wires)
-            numbers, bits = max(numbers, now.numbers), max(bits, now.bits)
+            state = memory(wires)
+            numbers, bits = max(numbers, state.numbers), max(bits, state.bits)
         assert bits <= stream.declared <= 4 * length.bit_length() + 4
-        held[length] = numbers
-    assert len(set(held.values())) == 1
+        numbers_at[length] = numbers
+    assert len(set(numbers_at.values())) == 1
 
 
+@pytest.mark.long
 def test_a_suspended_generator_keeps_no_table() -> None:
     """Python's own count of memory, after 20,000 wires at 8 and at 64 letters."""
-    kept = []
+    growth = []
     for length in (8, 64):
         fixed = FixedNet(narrow(3), logarithmic(length))
         wires = UniformCircuit(fixed, length).wires()
@@ -87,9 +88,9 @@ def test_a_suspended_generator_keeps_no_table() -> None:
         before = tracemalloc.get_traced_memory()[0]
         for _ in islice(wires, 20_000):
             pass
-        kept.append(tracemalloc.get_traced_memory()[0] - before)
+        growth.append(tracemalloc.get_traced_memory()[0] - before)
         tracemalloc.stop()
-    assert max(kept) < 20_000, kept
+    assert max(growth) < 20_000, growth
 
 
 def test_memory_counts_what_a_generator_remembers() -> None:
