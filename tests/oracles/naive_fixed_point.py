@@ -75,7 +75,7 @@ def naive_logits(weights: Weights[Any], grid: Grid, word: list[int]) -> list[lis
                 powers = {
                     j: Fraction(best - score <= Fraction(head.resolution))
                     if hard
-                    else Fraction(2) ** int(max(min(score, grid.score), -grid.score))
+                    else Fraction(2) ** max(min(int(score), grid.score), -grid.score)
                     for j, score in scores.items()
                 }
                 total, sums = Fraction(0), [Fraction(0)] * block.d_value

@@ -47,7 +47,7 @@ def chain(grid: Grid, summands: tuple[int, ...]) -> tuple[tuple[int, ...], tuple
     """
     added = np.array(summands, dtype=np.int64)
     refusal = f"partial sums have more than {MAX_POINTS} values: take a coarser grid or fewer significant bits"
-    graph = reached([0], lambda x: grid.plus(np.int64(x), added).tolist(), MAX_POINTS, refusal)
+    graph = reached([0], lambda x: grid.plus(np.array(x), added).tolist(), MAX_POINTS, refusal)
     points = tuple(sorted(graph))
     index = {point: number for number, point in enumerate(points)}
     maps = tuple(tuple(index[graph[x][letter]] for x in points) for letter in range(len(summands)))
@@ -156,9 +156,9 @@ def _last_missed(wiring: GateWiring, words: list[list[tuple[Map, int]]], first: 
     for end in range(len(words) + 1):
         quiet: list[int] = []  # nothing is missed from here to the end
         cases = []
-        for here in reversed(missing[:end]):
-            cases += [(point, wiring.all_of([literal, *quiet])) for point, literal in here.items()]
-            quiet += [literal ^ 1 for literal in here.values()]
+        for missed_here in reversed(missing[:end]):
+            cases += [(point, wiring.all_of([literal, *quiet])) for point, literal in missed_here.items()]
+            quiet += [literal ^ 1 for literal in missed_here.values()]
         cases.append((first, wiring.all_of(quiet)))
         last_missed.append({k: literal for k, literal in any_of_each(wiring, cases).items() if literal != FALSE})
     return last_missed

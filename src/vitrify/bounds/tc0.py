@@ -146,7 +146,7 @@ class _Head:
                 continue
             cases = []
             for best, wins in _best_scores(wiring, scores.tolist(), positions, literals).items():
-                weights = fixed.tied(self.block, self.place, scores, np.int64(best))
+                weights = fixed.tied(self.block, self.place, scores, np.array(best))
                 cases.append((wins, self._mean(wiring, weights, rows, positions, literals)))
             by_query[query] = _joined(wiring, cases)
         return by_query

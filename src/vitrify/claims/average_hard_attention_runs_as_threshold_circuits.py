@@ -25,6 +25,7 @@ Saboteur: One vector is missing in the circuit: the one that the last position h
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from vitrify.bounds.ac0 import difference
 from vitrify.bounds.fixed_point import FixedNet, Grid, logarithmic
@@ -52,8 +53,12 @@ def subjects() -> Subjects:
     for seed, mask in RANDOM:
         head = Head("hard", mask, ties="average")
         net = random_net(seed, head, max_length=SWEEP[-1], width=2, positions=False, output="values")
-        yield _subject(f"random {seed}, mask {mask}", lambda length, net=net: (net, logarithmic(length, top=TOP)))
+        yield _subject(f"random {seed}, mask {mask}", partial(_on_grid, net))
     yield _subject("MAJORITY, as built", _majority, built=True)
+
+
+def _on_grid(net: Weights, length: int) -> tuple[Weights, Grid]:
+    return net, logarithmic(length, top=TOP)
 
 
 def _majority(length: int) -> tuple[Weights, Grid]:

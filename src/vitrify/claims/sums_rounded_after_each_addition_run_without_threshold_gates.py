@@ -57,11 +57,11 @@ def subjects() -> Subjects:
     """Random nets and a net that was built, each with its grid and the grid that its circuit is made for."""
     for seed, head, layers, grid in NETS:
         scale = 1.0 if head.attention == "softmax" else None
-        sizes = {"max_length": SWEEP[-1], "width": 2, "layers": layers, "positions": False}
+        sizes = {"max_length": SWEEP[-1], "width": 2, "layers": layers}
         name = (
             f"random {seed}: {head.attention}, mask {head.mask}, layers {layers}, {grid.significant} significant bits"
         )
-        net = random_net(seed, head, scale=scale, output="values", **sizes)
+        net = random_net(seed, head, scale=scale, positions=False, output="values", **sizes)
         yield Subject(name, weights=net, data={"grid": grid, "circuit grid": grid})
     yield Subject("MAJORITY", weights=majority(), data={"grid": MAJORITY, "circuit grid": MAJORITY})
 

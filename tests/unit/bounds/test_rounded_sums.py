@@ -73,7 +73,7 @@ def test_a_circuit_adds_as_the_grid_does(grid: Grid) -> None:
     every = list(product(range(3), repeat=6))
     circuit = wiring.circuit([(str(total), literal) for total, literal in sums.items()])
     for word, row in zip(every, circuit.evaluate(np.array([one_hot(word, 3) for word in every])), strict=True):
-        total = np.int64(0)
+        total = np.array(0)
         for letter in word:
             total = grid.plus(total, summands[letter])
         assert [x for x, is_true in zip(sums, row, strict=True) if is_true] == [total]

@@ -24,6 +24,7 @@ from vitrify.bounds.tc0 import BLOCK_DEPTH, depth_bound, finite_precision_circui
 from vitrify.claims.sums_rounded_after_each_addition_run_without_threshold_gates import majority
 from vitrify.errors import BuildRefused, InputError
 from vitrify.net.architecture import Output
+from vitrify.net.cells import Cell
 from vitrify.net.inference import batch_logits
 from vitrify.net.transformer import Block, Head, Transformer
 from vitrify.net.weights import Weights
@@ -153,7 +154,7 @@ def test_values_of_a_partial_sum_are_those_that_additions_reach() -> None:
         grid = Grid(fraction, top, 1, significant)
         most, seen, queue = top << fraction, {0}, [0]
         for x in queue:
-            new = set(grid.plus(np.int64(x), np.arange(-most, most + 1)).tolist()) - seen
+            new = set(grid.plus(np.array(x), np.arange(-most, most + 1)).tolist()) - seen
             seen |= new
             queue += new
         assert len(seen) == grid.partial_sums
@@ -192,6 +193,13 @@ def test_bits_of_a_grid() -> None:
 
 
 def test_what_has_no_fixed_point_form_is_refused() -> None:
+    plain = drawn(0).architecture
+    turning = replace(plain, blocks=(Block((Head("softmax", rotary=10.0),), d_head=2, d_value=1),))
+    celled = replace(plain, blocks=(Block((Head("softmax"),), d_head=2, d_value=1, cell=Cell("diagonal", 2)),))
+    odd = {"blocks that run again": replace(plain, loops=2), "rotary heads": turning, "recurrent cells": celled}
+    for part, net in odd.items():
+        with pytest.raises(BuildRefused, match=part):
+            FixedNet(random_net(net), GRIDS[0])
     one_sided = replace(drawn(0).architecture, blocks=(Block((Head("hard", ties="left"),), d_head=1, d_value=1),))
     with pytest.raises(BuildRefused, match="this net breaks them to one side: its circuit is made by hard_att"):
         FixedNet(random_net(one_sided), GRIDS[0])
