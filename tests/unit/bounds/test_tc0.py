@@ -26,7 +26,7 @@ from vitrify.errors import BuildRefused, InputError
 from vitrify.net.architecture import Output
 from vitrify.net.cells import Cell
 from vitrify.net.inference import batch_logits
-from vitrify.net.transformer import Block, Head, Transformer
+from vitrify.net.transformer import Block, Head, Mask, Transformer
 from vitrify.net.weights import Weights
 
 GRIDS = [Grid(0, 2, 3), Grid(1, 1, 2), Grid(2, 2, 4)]
@@ -174,6 +174,33 @@ def test_exact_means_of_two_layers_are_as_many_as_words(longest: int) -> None:
             sum((w * x for w, x in zip(weights, word, strict=True)), Fraction(0)) for word in product((0, 1), repeat=n)
         }
         assert len(means) == 2**n
+
+
+@pytest.mark.parametrize("grid", [Grid(1, 4, 0), Grid(1, 4, 0, 2)])
+@pytest.mark.parametrize("mask", ["none", "causal", "strict"])
+def test_a_hard_head_averages_the_best_letters_only(grid: Grid, mask: Mask) -> None:
+    """Letters of scores 0, 0 and 1, and of values 1, 3 and -2; BOS has score -1."""
+    net = Transformer(
+        inputs=("<s>", "a", "b", "c"),
+        output=Output("values", ("mean",)),
+        max_length=4,
+        d_model=3,
+        blocks=(Block((Head("hard", mask),), d_head=1, d_value=1),),
+    )
+    arrays = {name: np.zeros(shape) for name, shape in net.shapes().items()}
+    arrays["embed.W_E"][:, 0] = [-1, 0, 0, 1]
+    arrays["embed.W_E"][:, 1] = [0, 1, 3, -2]
+    for name, index in (("W_K", (0, 0, 0)), ("W_V", (0, 1, 0)), ("W_O", (0, 0, 2)), ("b_Q", (0, 0)), ("beta", 0)):
+        arrays[f"blocks.0.attn.{name}"][index] = 1
+    arrays["unembed.W_U"][2, 0] = 1
+    weights = Weights(net, arrays)
+    circuit = finite_precision_circuit(FixedNet(weights, grid), 4)
+    words = all_words(3, 4)
+    exact = batch_logits(weights, np.pad(words, ((0, 0), (1, 0))))[:, -1, 0]
+    wanted = np.floor(exact * 2 + 0.5) / 2 if grid.significant is None else None
+    fixed = FixedNet(weights, grid).run(words)[:, -1, 0] / 4
+    assert wanted is None or np.array_equal(fixed, wanted)
+    assert [answer[0] / 4 for answer in circuit.run(words)] == fixed.tolist()
 
 
 @pytest.mark.parametrize(("grid", "thresholds"), [(Grid(3, 8, 1), True), (Grid(3, 8, 1, 1), False)])
