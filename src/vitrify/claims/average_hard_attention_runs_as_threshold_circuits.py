@@ -5,10 +5,9 @@ rounded to $O(\log n)$ bits. For every $n$ there is a circuit of AND, OR, NOT an
 most $6L + 2$ (not counting NOT) and size polynomial in $n$, that computes it on words of length $n$. So its language is
 in TC⁰.
 Why: There are $n^{O(1)}$ vectors. Which score is the best is an OR and an AND over the bits that say which vectors are
-at which positions. For each score that may be the best, the mean of the values is at least $\theta$ iff $\sum_j (2v_j +
-1
-- 2\theta) \ge 0$ over the tied keys in units of the grid: one threshold gate adds numerator and denominator, and
-  divides.
+at which positions. For each score that may be the best, the mean of the values is at least $\theta$ iff $\sum_j
+(2v_j+1-2\theta) \ge 0$ over the tied keys in units of the grid: one threshold gate adds numerator and denominator, and
+divides.
 Checked: Three random nets of two layers, in $\lceil \log_2 n \rceil$ bits after the point, and the nets built for
 MAJORITY, in two bits more: the circuit equals the net in this arithmetic on all words of length 2 to 8 and 1000 random
 words of length 16; for MAJORITY it also equals the net itself, in floating point. Depth is at most $6L + 2$ and the

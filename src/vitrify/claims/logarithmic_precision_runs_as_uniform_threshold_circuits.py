@@ -12,7 +12,7 @@ MAJORITY: the circuit equals the net in this arithmetic on all words of length 2
 16 and 32; weights have at most the declared bits; the exponents of gates and vectors are fitted at these lengths. Two
 random nets of width 1: the circuit that the generator writes, of all vectors, equals the net on all words of length 2
 and 4. The generator holds 30 numbers or fewer at every length from 2 to 32, none longer than declared, measured in its
-frames at every 61st wire (at 16 and 32: of the first 30,000 wires); its gates are as many as a closed formula says.
+frames at every 211th of the first 60,000 wires; its gates are as many as a closed formula says.
 Not checked: The containment for all $n$. Memory inside the arithmetic of one step, which is on vectors of constant
 width. Nets with position codes, for the generator. The source's arithmetic, which rounds differently.
 Source: Merrill & Sabharwal 2023, arXiv 2207.00729 [S]. The arithmetic, the circuits and the generator are our own.
