@@ -18,7 +18,7 @@ bit. A net with $p$ bits for each number has at most $2^{pd}$ vectors of width $
 partial sum is rounded to $b$ significant bits and clipped: $t \leftarrow \mathrm{round}(t + a)$. Weights $2^s$ are
 multiples of $2^{-f}$ up to $R$. First $Z$ is the sum of the weights; then each share $2^{s_j} / Z$ is rounded, and so
 is its product with $v_j$; the output is the sum of these products. Sums over dimensions have a fixed number of terms:
-they stay exact.
+they stay exact. Where $b$ is no less than the bits of a number, a partial sum is never rounded, only clipped.
 """
 
 from __future__ import annotations

@@ -17,9 +17,10 @@ from hypothesis import strategies as st
 from examples import examples
 from nets import mixed, random_arrays, random_net
 from oracles.naive_fixed_point import naive_logits
+from vitrify.bounds.ac0 import to_aiger
 from vitrify.bounds.activations import read_answer
 from vitrify.bounds.fixed_point import FixedNet, Grid, logarithmic
-from vitrify.bounds.gates import all_words
+from vitrify.bounds.gates import all_words, input_bits
 from vitrify.bounds.tc0 import BLOCK_DEPTH, depth_bound, finite_precision_circuit
 from vitrify.claims.sums_rounded_after_each_addition_run_without_threshold_gates import majority
 from vitrify.errors import BuildRefused, InputError
@@ -214,6 +215,9 @@ def test_who_counts_needs_threshold_gates(grid: Grid, thresholds: bool) -> None:
         answers = fixed.run(words)[:, -1].argmax(axis=-1)
         assert circuit.run(words) == [("no", "yes")[answer] for answer in answers]
         assert (circuit.circuit.size.thresholds > 0) == thresholds
+        if not thresholds and length < 9:  # so that AIGER files can hold it
+            bits = input_bits(words, 2)
+            assert np.array_equal(to_aiger(circuit.circuit).evaluate(bits), circuit.circuit.evaluate(bits))
         right += (answers == (2 * (words == 2).sum(axis=1) > length)).tolist()
     assert all(right) == thresholds
 
