@@ -63,6 +63,16 @@ def test_the_written_circuit_says_what_the_net_says(name: str) -> None:
         assert gates == UniformCircuit(fixed, length).gates or empty
 
 
+@pytest.mark.long
+def test_the_circuit_written_for_eight_letters_in_logarithmic_precision() -> None:
+    weights = narrow(3)
+    fixed, words = FixedNet(weights, logarithmic(8)), all_words(2, 8)
+    circuit, _ = collected(UniformCircuit(fixed, 8))
+    logits = fixed.run(words)[:, -1]
+    assert circuit.run(words) == [tuple(row) for row in logits.tolist()]
+    assert len({*map(tuple, logits.tolist())}) > 1
+
+
 def test_the_generator_holds_as_many_numbers_at_every_length() -> None:
     numbers_at = {}
     for length in (2, 4, 8, 16, 32, 64):
