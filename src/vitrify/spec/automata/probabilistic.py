@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, ClassVar
@@ -28,6 +29,7 @@ from vitrify.arrays import Floats
 from vitrify.errors import InputError
 from vitrify.parameters import Help
 from vitrify.spec.automata.checks import token_problems
+from vitrify.spec.automata.weighted import WeightedAutomaton
 from vitrify.spec.formats.data import json_object, read_data
 from vitrify.spec.formats.text import in_file, refuse_any
 from vitrify.spec.kinds import Kind, Meaning, Spec
@@ -84,7 +86,9 @@ class ProbabilisticAutomaton(Spec):
 
     @classmethod
     def samples(cls) -> dict[str, ProbabilisticAutomaton]:
-        return {"two states": random_pfsa(0, 2, 2), "one state": random_pfsa(1, 1, 1)}
+        moves = (("p", "a", "q", 0.5), ("p", "b", "p", 0.25), ("q", "a", "p", 0.75))
+        alternating = cls(("p", "q"), ("a", "b"), (("p", 1.0),), moves, (("p", 0.25), ("q", 0.25)))
+        return {"two states": random_pfsa(0, 2, 2), "one state": random_pfsa(1, 1, 1), "deterministic": alternating}
 
     # Reference semantics
 
@@ -116,6 +120,44 @@ class ProbabilisticAutomaton(Spec):
         for letter in string:
             begin = begin @ moves[self.alphabet.index(letter)]
         return float(begin @ end)
+
+    @cached_property
+    def weighted(self) -> WeightedAutomaton:
+        """The automaton in exact fractions: decimal numbers as they are written, over their sum where that is not 1."""
+        rows: dict[str, tuple[list[tuple[str, str, Fraction]], Fraction]] = {}
+        final = dict(self.final)
+        for state in self.states:
+            moves = [(y, r, Fraction(repr(p))) for q, y, r, p in self.transitions if q == state]
+            end = Fraction(repr(final.get(state, 0.0)))
+            total = sum((p for *_, p in moves), end)
+            rows[state] = [(y, r, p / total) for y, r, p in moves], end / total
+        initial = {state: Fraction(repr(p)) for state, p in self.initial}
+        total = sum(initial.values())
+        shares = {state: p / total for state, p in initial.items()}
+        return WeightedAutomaton.explore(shares, rows.__getitem__, self.alphabet)
+
+    @classmethod
+    def of_weighted(cls, exact: WeightedAutomaton) -> ProbabilisticAutomaton:
+        """Return an automaton with its probabilities as decimal numbers."""
+        names, moves = exact.names, dict[tuple[str, str, str], Fraction]()
+        for q, y, r, p in exact.moves:
+            moves[names[q], y, names[r]] = moves.get((names[q], y, names[r]), Fraction(0)) + p
+        initial, final = (
+            tuple((name, float(p)) for name, p in zip(names, vector, strict=True) if p)
+            for vector in (exact.initial, exact.final)
+        )
+        return cls(names, exact.alphabet, initial, tuple((*key, float(p)) for key, p in moves.items()), final)
+
+    # Letters alone
+
+    def meaning(self, kind: str, inputs: Sequence[str]) -> Meaning | None:
+        """Return the task: of a network that reads letters alone, the distribution of the next one."""
+        return self.letters if kind == "lm" and tuple(inputs) == self.alphabet else super().meaning(kind, inputs)
+
+    @cached_property
+    def letters(self) -> Meaning:
+        """The distribution of the next letter after letters without their states; None after an impossible word."""
+        return self.weighted.meaning
 
     # Chain of thought: every letter is written with the state that it leads to
 
