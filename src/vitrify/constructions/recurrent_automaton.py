@@ -90,7 +90,7 @@ def step_units(steps: Sequence[tuple[int, int, int]], initial: int, letters: int
     """
     old_state, letter, into = np.array(steps, dtype=np.int64).reshape(-1, 3).T
     start = np.flatnonzero(into == initial)[:1].tolist() or [len(steps)]
-    into = np.append(into, np.full(start == [len(steps)], initial))
+    into = np.append(into, np.full(int(start == [len(steps)]), initial))
     old, new = np.nonzero(into[:, None] == old_state[None])
     drives = np.full((letters + 1, len(into)), -1.0)
     drives[0] = 0.0
