@@ -36,7 +36,7 @@ from vitrify.spec.formats.data import DataFile, json_text, read_data
 from vitrify.spec.formats.text import refuse_any
 from vitrify.spec.kinds import Answer, Kind, Meaning, PrefixStates, Spec, prefixes_by_length
 
-MAX_CONFIGURATIONS = 200_000  # with different probabilities, after one step
+MAX_MASSES = 500_000  # probabilities of configurations and strings, over all steps: about half a minute
 MAX_DIGITS = 40  # of a probability in a file: exact fractions of runs would else take long
 ORDER = ("start", "halt", "blank", "marks", "emits")
 
@@ -206,7 +206,8 @@ class ProbabilisticTuringMachine(Machine, Spec):
         """
         running = {(Configuration(self.start), ()): Fraction(1)}
         halted: dict[tuple[str, ...], Fraction] = {}
-        for _ in range(steps):
+        seen = 0
+        for step in range(1, steps + 1):
             later: dict[tuple[Configuration, tuple[str, ...]], Fraction] = {}
             for (at, emitted), mass in running.items():
                 for rule in self.choices(at):
@@ -216,11 +217,11 @@ class ProbabilisticTuringMachine(Machine, Spec):
                     else:
                         key = self.after(at, rule), string
                         later[key] = later.get(key, Fraction(0)) + mass * rule.probability
-            running = later
-            if len(running) + len(halted) > MAX_CONFIGURATIONS:
+            running, seen = later, seen + len(later)
+            if seen + len(halted) > MAX_MASSES:
                 raise BuildRefused(
-                    f"the machine has more than {MAX_CONFIGURATIONS:,} configurations and strings after some of "
-                    f"{steps} steps: ask for fewer steps"
+                    f"the first {step} steps of the machine lead to more than {MAX_MASSES:,} configurations and "
+                    f"strings: ask for fewer steps than {steps}"
                 )
         return Masses(halted, sum(running.values(), Fraction(0)))
 
