@@ -79,10 +79,8 @@ def build(
 
 
 def analyze(
-    file: Annotated[
-        Path, arg("Automaton (.automaton.json, .regex), or language model (.pfsa.json, .arpa, …).", "FILE")
-    ],
-    steps: Annotated[int, opt("Steps of a probabilistic Turing machine.", min=1, max=MAX_STEPS)] = 200,
+    file: Annotated[Path, arg("Automaton (.automaton.json, .regex) or language model (.pfsa.json, .arpa, …).", "FILE")],
+    steps: Annotated[int, opt("Largest number of steps of a Turing machine.", min=1, max=MAX_STEPS)] = 200,
     as_json: AsJson = False,
 ) -> None:
     """Analyze an automaton (its algebra, the depth of each construction) or a language model (its tightness)."""
@@ -122,7 +120,7 @@ def analyze(
 def _masses(report: TightnessReport) -> list[tuple[str, object]]:
     """Return the rows of a table about the tightness of a language model."""
     data = report.to_json()
-    exact = f" = {data['fraction']}" if data["fraction"] else ""
+    exact = f" = {data['fraction']}" if "/" in (data["fraction"] or "") else ""
     rows: list[tuple[str, object]] = [("probability that a string ends", f"{data['mass']:.10g}{exact}")]
     if report.steps is not None:
         rows = [(f"halted after {report.steps} steps", rows[0][1]), ("not yet halted", f"{data['rest']:.10g}")]

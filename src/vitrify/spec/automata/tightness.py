@@ -3,7 +3,8 @@ r"""Tightness of language models: whether their strings have the total probabili
 Of a probabilistic automaton and an n-gram model the total is computed in exact fractions (`weighted.py`). The states of
 an n-gram model are the contexts that it reaches; probabilities of at most $10^{-99}$, which stand for 0 in ARPA files,
 count as 0, and those of each context are divided by their sum. Of a probabilistic Turing machine it is not computable:
-after a number of steps, some runs have halted, and the others are all that may be missing.
+after a number of steps, some runs have halted, and the others are all that may be missing. Fewer steps are taken where
+the machine has too many configurations.
 """
 
 from __future__ import annotations
@@ -86,9 +87,9 @@ def _of_ngrams(spec: NGramModel, steps: int = DEFAULT_STEPS) -> TightnessReport:
 
 @tightness.register
 def _of_machine(spec: ProbabilisticTuringMachine, steps: int = DEFAULT_STEPS) -> TightnessReport:
-    masses = spec.masses(steps, strings=False)
+    masses = spec.masses(steps, strings=False, partial=True)
     tight = None if masses.running else True
-    return TightnessReport(masses.halted, masses.running, tight, len(spec.working), steps=steps)
+    return TightnessReport(masses.halted, masses.running, tight, len(spec.working), steps=masses.steps)
 
 
 def ngram_automaton(model: NGramModel) -> WeightedAutomaton:

@@ -36,7 +36,7 @@ from vitrify.spec.formats.data import DataFile, json_text, read_data
 from vitrify.spec.formats.text import refuse_any
 from vitrify.spec.kinds import Answer, Kind, Meaning, PrefixStates, Spec, prefixes_by_length
 
-MAX_MASSES = 500_000  # probabilities of configurations and strings, over all steps: about half a minute
+MAX_MASSES = 200_000  # probabilities of configurations and strings, over all steps: a few seconds
 MAX_DIGITS = 40  # of a probability in a file: exact fractions of runs would else take long
 ORDER = ("start", "halt", "blank", "marks", "emits")
 
@@ -89,6 +89,7 @@ class Masses:
 
     strings: Mapping[tuple[str, ...], Fraction]
     running: Fraction
+    steps: int
 
     @property
     def halted(self) -> Fraction:
@@ -199,15 +200,24 @@ class ProbabilisticTuringMachine(Machine, Spec):
             end -= 1
         return stack[:end]
 
-    def masses(self, steps: int, *, strings: bool = True) -> Masses:
+    def masses(self, steps: int, *, strings: bool = True, partial: bool = False) -> Masses:
         """Return the exact probabilities after a number of steps; without `strings`, all of them count as one.
 
-        Runs that have reached the same configuration and emitted the same string are added up.
+        Runs that have reached the same configuration and emitted the same string are added up. Where these are too
+        many, it is refused, or with `partial` the probabilities after fewer steps are returned.
         """
         running = {(Configuration(self.start), ()): Fraction(1)}
         halted: dict[tuple[str, ...], Fraction] = {}
         seen = 0
-        for step in range(1, steps + 1):
+        for step in range(steps):
+            seen += len(running)
+            if seen + len(halted) > MAX_MASSES:
+                if partial:
+                    return Masses(halted, sum(running.values(), Fraction(0)), step)
+                raise BuildRefused(
+                    f"the machine has more than {MAX_MASSES:,} configurations and strings in its first {step} steps: "
+                    f"ask for fewer steps than {steps}"
+                )
             later: dict[tuple[Configuration, tuple[str, ...]], Fraction] = {}
             for (at, emitted), mass in running.items():
                 for rule in self.choices(at):
@@ -217,13 +227,8 @@ class ProbabilisticTuringMachine(Machine, Spec):
                     else:
                         key = self.after(at, rule), string
                         later[key] = later.get(key, Fraction(0)) + mass * rule.probability
-            running, seen = later, seen + len(later)
-            if seen + len(halted) > MAX_MASSES:
-                raise BuildRefused(
-                    f"the first {step} steps of the machine lead to more than {MAX_MASSES:,} configurations and "
-                    f"strings: ask for fewer steps than {steps}"
-                )
-        return Masses(halted, sum(running.values(), Fraction(0)))
+            running = later
+        return Masses(halted, sum(running.values(), Fraction(0)), steps)
 
     # As a language model over steps
 
