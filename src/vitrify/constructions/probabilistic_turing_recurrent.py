@@ -149,6 +149,7 @@ def probabilistic_turing_recurrent(
     about = {
         "construction": "probabilistic Turing machine, two stacks as numbers",
         **facts(machine),
+        "base": code.base,
         "bits per step": code.base.bit_length() - 1,
         "longest in float64": longest,
         "source": "in the spirit of Nowak et al. 2024, arXiv 2406.14197",
