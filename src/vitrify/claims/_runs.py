@@ -17,7 +17,7 @@ from vitrify.spec.computation.probabilistic_turing import Configuration, Probabi
 from vitrify.spec.kinds import Spec
 
 String = tuple[str, ...]
-MAX_RUNS = 1 << 14  # of one length
+MAX_RUNS = 1 << 16  # of one length
 LEAST = 1e-30  # runs of lower probability are left out
 
 
@@ -30,25 +30,28 @@ def string_masses(
     read.
     """
     net = weights.architecture
-    reads = [token in net.input_ids for token in net.output.symbols]
-    emits = [emitted.get(token) for token in net.output.symbols]
     ids = np.array([net.input_ids.get(token, 0) for token in net.output.symbols])
+    reads, emits = ids > 0, [emitted.get(token) for token in net.output.symbols]
     ended: dict[String, float] = defaultdict(float)
     words, strings, masses = np.zeros((1, 0), dtype=np.int64), [()], np.ones(1)
-    for _ in range(steps):
+
+    def longer(row: int, column: int) -> String:
+        symbol = emits[column]
+        return (*strings[row], symbol) if symbol else strings[row]
+
+    for step in range(1, steps + 1):
         tokens, _ = batch_of(net, words.tolist())
         shares = masses[:, None] * np.exp(log_probabilities(net.output, batch_logits(weights, tokens)[:, -1]))
-        rows, columns = np.nonzero(shares > LEAST)
-        longer = [(*strings[r], emits[c]) if emits[c] else strings[r] for r, c in zip(rows, columns, strict=True)]
-        going = np.array([reads[c] for c in columns], dtype=bool)
-        for at in np.flatnonzero(~going).tolist():
-            ended[longer[at]] += float(shares[rows[at], columns[at]])
-        words = np.hstack([words[rows[going]], ids[columns[going]][:, None]])
-        strings, masses = [longer[at] for at in np.flatnonzero(going).tolist()], shares[rows[going], columns[going]]
-        if len(words) > MAX_RUNS:
-            raise ValueError(f"more than {MAX_RUNS} runs: ask for fewer steps")
-        if not len(words):
+        for row, column in np.argwhere((shares > LEAST) & ~reads).tolist():
+            ended[longer(row, column)] += float(shares[row, column])
+        rows, columns = np.nonzero((shares > LEAST) & reads)
+        masses = shares[rows, columns]
+        if step == steps or not len(rows):
             break
+        if len(rows) > MAX_RUNS:
+            raise ValueError(f"more than {MAX_RUNS} runs: ask for fewer steps")
+        strings = [longer(row, column) for row, column in zip(rows.tolist(), columns.tolist(), strict=True)]
+        words = np.hstack([words[rows], ids[columns][:, None]])
     return dict(ended), float(masses.sum())
 
 

@@ -44,7 +44,7 @@ from vitrify.claims._nets import (
     witnessed,
 )
 from vitrify.claims._runs import error_on_runs, largest_difference, random_runs, stacks_on_runs, string_masses
-from vitrify.claims.one_set_of_weights_runs_a_turing_machine_for_any_time import TIMES, without_sink
+from vitrify.claims.one_set_of_weights_runs_a_turing_machine_for_any_time import TESTED, TIMES, without_sink
 from vitrify.constructions.catalogue import build
 from vitrify.net.positions import FLOAT64_BITS
 from vitrify.net.recurrent import Recurrent
@@ -79,7 +79,7 @@ def subjects() -> Subjects:
 
 def subject_of(name: str, machine: ProbabilisticTuringMachine, construction: str, saboteur: str) -> Subject:
     """Return a network of a machine, and the saboteur that must be rejected there."""
-    length = {"max_length": LONG} if construction == TRANSFORMER else {}
+    length = {"max_length": TESTED} if construction == TRANSFORMER else {}
     return built(name, machine, construction, {"saboteur": saboteur}, **length)
 
 
@@ -90,7 +90,7 @@ def check(subject: Subject, count: int = RUNS) -> Evidence:
     emitted = {rule.step: rule.emitted for rule in machine.rules if rule.emitted}
     strings, running = string_masses(weights, emitted, STEPS)
     worst, string = largest_difference(strings, {s: float(p) for s, p in exact.strings.items()})
-    runs = random_runs(machine, net, count, min(LONG, net.max_length), seed=1)
+    runs = random_runs(machine, net, count, min(LONG, net.longest), seed=1)
     along = error_on_runs(machine, weights, runs)
     witness = {"string": " ".join(string), "error": worst} if not worst <= TOLERANCE else None
     if witness is None and not along <= TOLERANCE:

@@ -236,22 +236,34 @@ def _problems(automaton: ProbabilisticAutomaton) -> Iterator[str]:
             yield f"the probabilities to leave {state!r} or to end there must sum to 1, they sum to {total!r}"
 
 
-def random_pfsa(seed: int, states: int, letters: int, *, density: float = 0.7) -> ProbabilisticAutomaton:
+def random_pfsa(
+    seed: int, states: int, letters: int, *, density: float = 0.7, deterministic: bool = False
+) -> ProbabilisticAutomaton:
     """Return an automaton with random probabilities; each transition is present with probability `density`.
 
-    The same state and letter may lead to several states, so the automaton is not deterministic.
+    The same state and letter may lead to several states, unless it is to be deterministic: then there is one initial
+    state, too.
     """
     rng = np.random.default_rng(seed)
     names, alphabet = [f"q{n}" for n in range(states)], [chr(ord("a") + n) for n in range(letters)]
     moves, final = [], []
     for q in names:
-        chosen = [(y, r) for y in alphabet for r in names if rng.random() < density]
+        targets = [[str(rng.choice(names))] if deterministic else names for _ in alphabet]
+        chosen = [(y, r) for y, some in zip(alphabet, targets, strict=True) for r in some if rng.random() < density]
         shares = rng.dirichlet(np.ones(len(chosen) + 1)).tolist()
         moves += [(q, y, r, p) for (y, r), p in zip(chosen, shares[:-1], strict=True)]
         final.append((q, 1.0 - sum(shares[:-1])))
-    begin = rng.dirichlet(np.ones(states)).tolist()
+    begin = [1.0, *[0.0] * (states - 1)] if deterministic else rng.dirichlet(np.ones(states)).tolist()
     initial = [*zip(names[:-1], begin[:-1], strict=True), (names[-1], 1.0 - sum(begin[:-1]))]
     return ProbabilisticAutomaton(tuple(names), tuple(alphabet), tuple(initial), tuple(moves), tuple(final))
+
+
+def mixture(alpha: float = 0.5, beta: float = 0.25) -> ProbabilisticAutomaton:
+    """Return the mixture of two geometric distributions of a^n, each with the probability 1/2."""
+    rates = {"p": alpha, "q": beta}
+    moves = tuple((state, "a", state, rate) for state, rate in rates.items())
+    final = tuple((state, 1.0 - rate) for state, rate in rates.items())
+    return ProbabilisticAutomaton(("p", "q"), ("a",), (("p", 0.5), ("q", 0.5)), moves, final)
 
 
 KIND = Kind(ProbabilisticAutomaton, {".pfsa.json": "probabilistic automaton"})
