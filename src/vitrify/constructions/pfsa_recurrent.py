@@ -65,8 +65,8 @@ def states_aloud(automaton: ProbabilisticAutomaton, *, max_length: MaxLength = 1
     states = (BEGIN, *automaton.states)
     pairs = [token.split("/") for token in automaton.tokens]
     into = [0, *(states.index(state) for _, state in pairs)]
-    leaving = np.stack([moves[automaton.alphabet.index(y), :, automaton.states.index(r)] for y, r in pairs], axis=1)
-    after = np.hstack([leaving, end[:, None]])  # [state, token or end]
+    columns = [moves[automaton.alphabet.index(y), :, automaton.states.index(r)] for y, r in pairs]
+    after = np.stack([*columns, end], axis=1)  # [state, token or end]
     arrays = {
         "blocks.0.rec.W_A": np.zeros((len(states), len(states))),
         "blocks.0.rec.W_B": np.eye(len(states))[into],

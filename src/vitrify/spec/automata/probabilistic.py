@@ -124,17 +124,20 @@ class ProbabilisticAutomaton(Spec):
     @cached_property
     def weighted(self) -> WeightedAutomaton:
         """The automaton in exact fractions: decimal numbers as they are written, over their sum where that is not 1."""
-        rows: dict[str, tuple[list[tuple[str, str, Fraction]], Fraction]] = {}
-        final = dict(self.final)
-        for state in self.states:
-            moves = [(y, r, Fraction(repr(p))) for q, y, r, p in self.transitions if q == state]
-            end = Fraction(repr(final.get(state, 0.0)))
-            total = sum((p for *_, p in moves), end)
-            rows[state] = [(y, r, p / total) for y, r, p in moves], end / total
+        moves: dict[str, list[tuple[str, str, Fraction]]] = {state: [] for state in self.states}
+        for q, y, r, p in self.transitions:
+            moves[q].append((y, r, Fraction(repr(p))))
+        ends = {state: Fraction(repr(p)) for state, p in self.final}
+
+        def follow(state: str) -> tuple[list[tuple[str, str, Fraction]], Fraction]:
+            end = ends.get(state, Fraction(0))
+            total = sum((p for *_, p in moves[state]), end)
+            return [(y, r, p / total) for y, r, p in moves[state]], end / total
+
         initial = {state: Fraction(repr(p)) for state, p in self.initial}
         total = sum(initial.values())
         shares = {state: p / total for state, p in initial.items()}
-        return WeightedAutomaton.explore(shares, rows.__getitem__, self.alphabet)
+        return WeightedAutomaton.explore(shares, follow, self.alphabet)
 
     @classmethod
     def of_weighted(cls, exact: WeightedAutomaton) -> ProbabilisticAutomaton:

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -33,6 +33,7 @@ MAX_STATES = 1 << 14
 MAX_SOLVED = 300  # states of a system of linear equations in fractions
 
 N_EXAMPLES = 1 << 10
+MAX_CACHED = 1 << 14  # distributions and steps of a language model
 
 Move = tuple[int, str, int, Fraction]  # state, letter, state, probability
 Belief = tuple[tuple[int, Fraction], ...]  # probabilities of states, given a word
@@ -135,35 +136,48 @@ class WeightedAutomaton:
         """The distribution of the next letter or the end after every word; None where its probability is 0."""
         if any(y == ERASED for _, y, _, _ in self.moves):
             return self.without_erased.meaning
-        start = tuple((q, p) for q, p in enumerate(self.initial) if p)
-        states, outputs = PrefixStates(start, self._step), (*self.alphabet, END)
+        outputs, states = (*self.alphabet, END), PrefixStates(self.start, self.step)
         return Meaning("distribution", self.alphabet, outputs, self._after, Sentences(self), states=states)
 
-    def _step(self, belief: Belief, letter: str) -> Belief | None:
-        """Return the probabilities of the states after one more letter; None if it is impossible."""
-        held, after = dict(belief), dict[int, Fraction]()
-        for q, r, p in self._by_letter.get(letter, ()):
-            if q in held and p:
-                after[r] = after.get(r, Fraction(0)) + held[q] * p
-        total = sum(after.values())
-        return tuple((r, p / total) for r, p in sorted(after.items())) if total else None
+    @property
+    def start(self) -> Belief:
+        """The initial states with their probabilities."""
+        return tuple((q, p) for q, p in enumerate(self.initial) if p)
 
-    def distribution(self, belief: Belief) -> dict[str, Fraction]:
-        """Return the distribution of the next letter or the end, given that of the states."""
-        held = dict(belief)
-        shares = {
-            y: sum((held[q] * p for q, _, p in self._by_letter.get(y, ()) if q in held), Fraction(0))
-            for y in self.alphabet
-        }
-        return shares | {END: sum((p * self.final[q] for q, p in belief), Fraction(0))}
+    @cached_property
+    def step(self) -> Callable[[Belief, str], Belief | None]:
+        """The map to the probabilities of the states after one more letter; to None if it is impossible."""
+
+        def after(belief: Belief, letter: str) -> Belief | None:
+            held, following = dict(belief), dict[int, Fraction]()
+            for q, r, p in self._by_letter.get(letter, ()):
+                if q in held and p:
+                    following[r] = following.get(r, Fraction(0)) + held[q] * p
+            total = sum(following.values())
+            return tuple((r, p / total) for r, p in sorted(following.items())) if total else None
+
+        return lru_cache(MAX_CACHED)(after)
+
+    @cached_property
+    def distribution(self) -> Callable[[Belief], dict[str, Fraction]]:
+        """The map of the probabilities of the states to the distribution of the next letter or the end."""
+
+        def following(belief: Belief) -> dict[str, Fraction]:
+            held = dict(belief)
+            shares = {
+                y: sum((held[q] * p for q, _, p in self._by_letter.get(y, ()) if q in held), Fraction(0))
+                for y in self.alphabet
+            }
+            return shares | {END: sum((p * self.final[q] for q, p in belief), Fraction(0))}
+
+        return lru_cache(MAX_CACHED)(following)
 
     def _after(self, word: Sequence[str]) -> list[Answer]:
-        assert self.meaning.states is not None
-        belief: Belief | None = self.meaning.states.start  # type: ignore[assignment]
+        belief: Belief | None = self.start
         answers: list[Answer] = []
         for letter in (*word, None):
             answers.append(None if belief is None else self.distribution(belief))
-            belief = None if belief is None or letter is None else self._step(belief, letter)
+            belief = None if belief is None or letter is None else self.step(belief, letter)
         return answers
 
     # Mass
@@ -224,14 +238,20 @@ class Sentences:
 
     automaton: WeightedAutomaton
 
-    def _following(self, word: Sequence[str]) -> dict[str, Fraction]:
-        answer = self.automaton.meaning.after(word)[-1]
-        assert isinstance(answer, Mapping)
-        return {letter: Fraction(p) for letter, p in answer.items() if p}
-
     def prefixes(self, longest: int | None = None) -> Iterator[tuple[str, ...]]:
         """Return every prefix of a sentence once, short ones first, up to a length."""
-        return prefixes_by_length(lambda word: [y for y in self._following(word) if y != END], longest)
+        automaton = self.automaton
+        reached_by: dict[tuple[str, ...], Belief] = {(): automaton.start}
+
+        def following(word: tuple[str, ...]) -> Iterator[str]:
+            belief = reached_by.pop(word)
+            for letter in automaton.alphabet:
+                after = automaton.step(belief, letter)
+                if after is not None:
+                    reached_by[*word, letter] = after
+                    yield letter
+
+        return prefixes_by_length(following, longest)
 
     def examples(self) -> Iterator[Iterator[str]]:
         """Return random sentences, always the same ones."""
@@ -240,16 +260,14 @@ class Sentences:
 
     def draw(self, rng: np.random.Generator) -> Iterator[str]:
         """Return a random sentence, which may have no end."""
-        automaton = self.automaton
-        assert automaton.meaning.states is not None
-        belief: Belief | None = automaton.meaning.states.start  # type: ignore[assignment]
+        belief: Belief | None = self.automaton.start
         while belief is not None:
-            shares = automaton.distribution(belief)
+            shares = self.automaton.distribution(belief)
             letter = str(rng.choice([*shares], p=[float(p) for p in shares.values()]))
             if letter == END:
                 return
             yield letter
-            belief = automaton._step(belief, letter)
+            belief = self.automaton.step(belief, letter)
 
 
 def _solved(
