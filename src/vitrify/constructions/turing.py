@@ -39,7 +39,7 @@ from vitrify.kit.heads.match import recent_match
 from vitrify.kit.heads.select import copy_unless
 from vitrify.kit.network import Affine, AttentionKind, Builder, Network, Output, Readout, Space
 from vitrify.net.spaces import Bits, Flag, Integers, MultiHot, OneHot
-from vitrify.spec.computation.turing import MOVES, Machine, TuringMachine
+from vitrify.spec.computation.turing import MOVES, OneTapeMachine, TuringMachine
 from vitrify.spec.ngrams.model import BEGIN
 
 
@@ -82,7 +82,7 @@ def turing(machine: TuringMachine, *, attention: Attention = "softmax", max_leng
     return stepping(net, machine, tokens, step, cell, letter, construction, source)
 
 
-def embedded(net: Builder, machine: Machine) -> Tokens:
+def embedded(net: Builder, machine: OneTapeMachine) -> Tokens:
     """Embed the tokens of a machine; return their spaces."""
     taken = [step.split(",")[:3] for step in machine.vocabulary[len(machine.alphabet) :]]
     read = [(symbol, "", machine.start) for symbol in (machine.blank, *machine.alphabet)]  # BOS, and the letters
@@ -165,7 +165,7 @@ def _codes(values: tuple[str, ...], held: list[str]) -> Floats:
     return np.eye(len(values))[[values.index(value) for value in held]]
 
 
-def moves_of(machine: Machine) -> tuple[str, ...]:
+def moves_of(machine: OneTapeMachine) -> tuple[str, ...]:
     """Return the moves of some rule."""
     return tuple(move for move in MOVES if any(rule.move == move for rule in machine.rules))
 

@@ -45,7 +45,7 @@ from vitrify.net.sparse import dense
 from vitrify.net.transformer import Head, Transformer
 from vitrify.net.weights import Weights, has_architecture
 from vitrify.spec.computation.probabilistic_turing import ProbabilisticTuringMachine
-from vitrify.spec.computation.turing import Machine, TuringMachine
+from vitrify.spec.computation.turing import OneTapeMachine, TuringMachine
 
 BITS = 53  # of float64
 HEADS, RECURRENT_HEADS = (2, 4, 1), (0, 1)
@@ -105,7 +105,7 @@ class _Stream:
 
     writes: tuple[Floats, Floats, Floats]
 
-    def __init__(self, weights: Weights, spec: Machine) -> None:
+    def __init__(self, weights: Weights, spec: OneTapeMachine) -> None:
         net = weights.architecture
         self.weights, self.net = weights, net
         self.tokens: Floats = np.asarray(dense(weights.arrays["embed.W_E"]))

@@ -60,5 +60,5 @@ class NextTokenOracle(Oracle):
 def automaton_oracle(automaton: ProbabilisticAutomaton, net: SequenceArchitecture) -> Oracle:
     """Return the oracle of the bigram model over letters with states; or of letters, if the network reads them."""
     if net.inputs[1:] == automaton.alphabet:
-        return MeaningOracle(automaton.letters, net)
+        return MeaningOracle(automaton.weighted.meaning, net)
     return NextTokenOracle(automaton.bigram, net)

@@ -155,12 +155,8 @@ class ProbabilisticAutomaton(Spec):
 
     def meaning(self, kind: str, inputs: Sequence[str]) -> Meaning | None:
         """Return the task: of a network that reads letters alone, the distribution of the next one."""
-        return self.letters if kind == "lm" and tuple(inputs) == self.alphabet else super().meaning(kind, inputs)
-
-    @cached_property
-    def letters(self) -> Meaning:
-        """The distribution of the next letter after letters without their states; None after an impossible word."""
-        return self.weighted.meaning
+        alone = kind == "lm" and tuple(inputs) == self.alphabet
+        return self.weighted.meaning if alone else super().meaning(kind, inputs)
 
     # Chain of thought: every letter is written with the state that it leads to
 

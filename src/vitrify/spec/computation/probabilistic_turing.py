@@ -31,7 +31,7 @@ import numpy as np
 
 from vitrify.errors import BuildRefused, Problem
 from vitrify.parameters import Fault, Help, Within
-from vitrify.spec.computation.turing import Machine, machine_problems, odd_names, table_text
+from vitrify.spec.computation.turing import OneTapeMachine, machine_problems, odd_names, table_text
 from vitrify.spec.formats.data import DataFile, json_text, read_data
 from vitrify.spec.formats.text import refuse_any
 from vitrify.spec.kinds import Answer, Kind, Meaning, PrefixStates, Spec, prefixes_by_length
@@ -98,7 +98,7 @@ class Masses:
 
 
 @dataclass(frozen=True)
-class ProbabilisticTuringMachine(Machine, Spec):
+class ProbabilisticTuringMachine(OneTapeMachine, Spec):
     """A machine that draws its steps; as a chain of thought it writes them.
 
     >>> flips = ["1/2 _ S flip h", "1/4 _ S flip t", "1/4 _ S end"]

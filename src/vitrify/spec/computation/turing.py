@@ -76,7 +76,7 @@ class MachineRule(NamedTuple):
         return f"{self.write},{self.move},{self.to}"
 
 
-class Machine:
+class OneTapeMachine:
     """The states, symbols and steps of a machine with one tape, from its rules."""
 
     start: str
@@ -108,7 +108,7 @@ class Machine:
 
 
 @dataclass(frozen=True)
-class TuringMachine(Machine, Thinking):
+class TuringMachine(OneTapeMachine, Thinking):
     """A deterministic machine; as a chain of thought it writes its steps.
 
     >>> flip = TuringMachine.of(
@@ -290,7 +290,7 @@ def _problems(machine: TuringMachine) -> Iterator[Fault]:
     yield from machine_problems(machine)
 
 
-def machine_problems(machine: Machine) -> Iterator[Fault]:
+def machine_problems(machine: OneTapeMachine) -> Iterator[Fault]:
     """Yield every problem of the states, the tape and the rules of a machine, with its key."""
     symbols, working = machine.symbols, machine.working
     known = {*working, *machine.halt}
