@@ -33,7 +33,8 @@ def string_masses(
     ids = np.array([net.input_ids.get(token, 0) for token in net.output.symbols])
     reads, emits = ids > 0, [emitted.get(token) for token in net.output.symbols]
     ended: dict[String, float] = defaultdict(float)
-    words, strings, masses = np.zeros((1, 0), dtype=np.int64), [()], np.ones(1)
+    words, masses = np.zeros((1, 0), dtype=np.int64), np.ones(1)
+    strings: list[String] = [()]
 
     def longer(row: int, column: int) -> String:
         symbol = emits[column]

@@ -236,7 +236,7 @@ class _State:
         """Return the names of all parts."""
         machine, code = self.machine, self.code
         spaces = [SpaceLabel("step", OneHot(net.inputs), tuple(range(net.d_embed)), 0, 0)]
-        steps = [f"{name} {k}" for k in range(1, code.symbols) for name in ("above", "at least")]
+        steps = [f"{name} {k}" for k in range(1, code.symbols) for name in ("before", "from")]
         for stack, name in ((RIGHT, "right of the head"), (LEFT, "left of the head")):
             for number, move in enumerate(self.moves):
                 kind = Reals(("number", *steps), 0.0, 1.0)

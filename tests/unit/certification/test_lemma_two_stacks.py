@@ -19,6 +19,7 @@ from vitrify.certification.equivalence.two_stacks import two_stacks
 from vitrify.certification.margins.values import Undecided
 from vitrify.certification.mutation_test import mutants
 from vitrify.constructions.catalogue import build
+from vitrify.net.cells import Cell
 from vitrify.net.weights import Weights
 from vitrify.spec.computation.probabilistic_turing import (
     ProbabilisticTuringMachine,
@@ -104,7 +105,7 @@ BROKEN: dict[str, tuple[Callable[[], Weights], str]] = {
         ),
         "threshold|update",
     ),
-    "another cell": (lambda: shaped(cell=replace(network().architecture.cell, kind="linear")), "only simple recurrent"),
+    "another cell": (lambda: shaped(cell=Cell("linear", network().sizes.d_model)), "only simple recurrent"),
     "two pads": (lambda: shaped(pads=2), "other tokens"),
 }
 

@@ -71,7 +71,8 @@ def two_stacks(case: SpecCase) -> SpecProof:
     stacks = _Stacks(case)
     checked = 0
     for move in (None, *sorted({move for _, move, _ in stacks.tokens})):
-        for tops in [(0, 0)] if move is None else product(range(len(spec.symbols)), repeat=2):
+        symbols = range(1 if move is None else len(spec.symbols))
+        for tops in product(symbols, symbols):
             held = stacks.held(move, tops)
             stacks.need_step(held, tops, 1 if move is None else POLYNOMIAL)
             stacks.need_answers(held, tops[0])

@@ -206,7 +206,7 @@ class ProbabilisticTuringMachine(OneTapeMachine, Spec):
         Runs that have reached the same configuration and emitted the same string are added up. Where these are too
         many, it is refused, or with `partial` the probabilities after fewer steps are returned.
         """
-        running = {(Configuration(self.start), ()): Fraction(1)}
+        running: dict[tuple[Configuration, tuple[str, ...]], Fraction] = {(Configuration(self.start), ()): Fraction(1)}
         halted: dict[tuple[str, ...], Fraction] = {}
         seen = 0
         for step in range(steps):
