@@ -36,7 +36,7 @@ from vitrify.claims._nets import Claim, Domain, Evidence, Method, Quantity, Subj
 from vitrify.claims._runs import largest_difference, string_masses
 from vitrify.constructions.catalogue import build
 from vitrify.spec.automata.probabilistic import ProbabilisticAutomaton, mixture, random_pfsa
-from vitrify.spec.automata.weighted import ERASED
+from vitrify.spec.automata.weighted import ERASED, Belief
 from vitrify.spec.ngrams.model import END
 
 ALOUD, LETTERS = "states-aloud-elman", "letters-elman"
@@ -96,7 +96,11 @@ def _erased_error(subject: Subject) -> float:
 
 def _separation(spec: ProbabilisticAutomaton) -> tuple[Quantity, ...]:
     """Return the errors of deterministic contestants on the mixture, and what their numbers of states allow."""
-    ends = [dict(spec.weighted.meaning.after("a" * n)[-1] or {})[END] for n in range(HORIZON + 1)]
+    exact, ends = spec.weighted, list[Fraction]()
+    belief: Belief | None = exact.start
+    while belief is not None and len(ends) <= HORIZON:
+        ends.append(exact.distribution(belief)[END])
+        belief = exact.step(belief, "a")
     falls = all(later < earlier for earlier, later in pairwise(ends))
     errors, least = [], []
     for states in CONTESTANTS:
