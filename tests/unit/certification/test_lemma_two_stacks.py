@@ -93,6 +93,10 @@ BROKEN: dict[str, tuple[Callable[[], Weights], str]] = {
     "BOS in no state": (lambda: plus(B, (0, dim("state")), -1.0), "its state"),
     "another state": (lambda: plus(B, (1, dim("state", 1)), 1.0), "its state"),
     "a state that lasts": (lambda: plus(A, (dim("state"), dim("state")), 1.0), "read the machine's state"),
+    "a state that is read": (
+        lambda: plus(A, (dim("state"), dim("left of the head after R")), 0.25),
+        "read the machine's",
+    ),
     "an odd weight": (lambda: plus(A, (0, 0), 0.3), "no small multiples"),
     "a large weight": (lambda: plus(A, (0, 0), 4096.0), "no small multiples"),
     "units see a number": (lambda: plus(W, (dim("right of the head after L"), 0), 1.0), "more than the tops"),

@@ -88,11 +88,11 @@ class WeightedAutomaton:
             return [after for _, after, _ in rows[state][0]]
 
         refusal = f"the automaton has more than {MAX_STATES:,} states"
-        found = reached([state for state, p in initial.items() if p], successors, MAX_STATES, refusal)
-        index = {state: number for number, state in enumerate(found)}
-        moves = [(index[q], y, index[r], p) for q in found for y, r, p in rows[q][0]]
-        begin = tuple(initial.get(state, Fraction(0)) for state in found)
-        return cls(tuple(map(name, found)), tuple(alphabet), begin, tuple(moves), tuple(rows[q][1] for q in found))
+        states = tuple(reached([state for state, p in initial.items() if p], successors, MAX_STATES, refusal))
+        index = {state: number for number, state in enumerate(states)}
+        moves = tuple((index[q], y, index[r], p) for q in states for y, r, p in rows[q][0])
+        begin, end = tuple(initial.get(state, Fraction(0)) for state in states), tuple(rows[q][1] for q in states)
+        return cls(tuple(map(name, states)), tuple(alphabet), begin, moves, end)
 
     def relabelled(self, images: Mapping[str, str]) -> WeightedAutomaton:
         """Return the automaton that writes the image of every letter; `ERASED` is nothing."""
