@@ -27,7 +27,7 @@ import numpy as np
 
 from vitrify.arrays import Floats
 from vitrify.constructions.any_length_turing import carried, last_written, tested_length
-from vitrify.constructions.catalogue import Attention, DeclaredSizes, MaxLength, construction
+from vitrify.constructions.catalogue import Attention, BuildRefused, DeclaredSizes, MaxLength, construction
 from vitrify.constructions.turing import embedded
 from vitrify.kit.gadgets.table import table
 from vitrify.kit.heads.whole import ROUNDING
@@ -37,6 +37,7 @@ from vitrify.spec.computation.probabilistic_turing import ProbabilisticTuringMac
 from vitrify.spec.ngrams.model import BEGIN
 
 LOGIT_OF_ZERO = -1000.0  # its exponential is 0 in float64, also next to the least likely rule
+MAX_LOGITS = 1 << 24  # 128 MiB
 
 
 def sizes(machine: ProbabilisticTuringMachine) -> DeclaredSizes:
@@ -61,6 +62,7 @@ def probabilistic_turing(
 
     `max_length` is the length to which it is tested. It reads longer runs, and its weights are the same for all.
     """
+    logits = log_probabilities(machine)
     name = f"probabilistic Turing machine of {len(machine.working)} states, step by step, at any length"
     net = Builder(name, (BEGIN, *machine.vocabulary), tested_length(0, max_length), attention, rounding=ROUNDING)
     tokens = embedded(net, machine)
@@ -71,7 +73,7 @@ def probabilistic_turing(
     selected = table(net, [tokens.state, read], patterns, case, np.eye(len(cases)), rows=case_names(machine))
     return net.network(
         Output("lm", machine.written),
-        Readout(((selected, log_probabilities(machine)),), np.zeros(len(machine.written)), {selected: 0.125}),
+        Readout(((selected, logits),), np.zeros(len(machine.written)), {selected: 0.125}),
         "probabilistic Turing machine at any length",
         facts(machine) | carried(),
         source="in the spirit of Nowak et al. 2024, arXiv 2406.14197",
@@ -86,6 +88,11 @@ def case_names(machine: ProbabilisticTuringMachine) -> tuple[str, ...]:
 
 def log_probabilities(machine: ProbabilisticTuringMachine) -> Floats:
     """Return the logarithms of the probabilities of all steps [state and symbol, step]."""
+    if len(case_names(machine)) * len(machine.written) > MAX_LOGITS:
+        raise BuildRefused(
+            f"{len(machine.working):,} states, {len(machine.symbols):,} symbols and {len(machine.written):,} steps are "
+            f"too many: a network holds at most {MAX_LOGITS:,} logits, one for each state, symbol and step"
+        )
     logits = np.full((len(machine.working), len(machine.symbols), len(machine.written)), LOGIT_OF_ZERO)
     for rule in machine.rules:
         case = machine.working.index(rule.state), machine.symbols.index(rule.read)

@@ -58,6 +58,7 @@ from vitrify.spec.computation.turing import MOVES
 from vitrify.spec.ngrams.model import BEGIN
 
 CLOSED = -2.0  # added to the units of other moves: what they would hold is at most 1
+MAX_STATE = 1 << 12  # numbers; all of them are read by each other
 RIGHT, LEFT = range(2)  # the stacks
 
 
@@ -95,9 +96,12 @@ class Code(NamedTuple):
 
 def sizes(machine: ProbabilisticTuringMachine) -> DeclaredSizes:
     """Return all sizes, none of which depends on a length; the width is the state."""
-    states, symbols = len(machine.working), len(machine.symbols)
-    state = 2 * len(moves_read(machine)) * (2 * symbols - 1) + states
-    return DeclaredSizes.of_layers((0,), (states * symbols,), state)
+    return DeclaredSizes.of_layers((0,), (len(machine.working) * len(machine.symbols),), state_size(machine))
+
+
+def state_size(machine: ProbabilisticTuringMachine) -> int:
+    """Return the number of dimensions of the state."""
+    return 2 * len(moves_read(machine)) * (2 * len(machine.symbols) - 1) + len(machine.working)
 
 
 def moves_read(machine: ProbabilisticTuringMachine) -> tuple[str, ...]:
@@ -115,13 +119,16 @@ def probabilistic_turing_recurrent(
     machine: ProbabilisticTuringMachine, *, max_length: MaxLength | None = None
 ) -> Weights[Recurrent]:
     """Return a simple recurrent net that generates the runs of a machine; by default as long as float64 carries."""
-    code = Code.of(len(machine.symbols))
-    longest = code.steps_within(FLOAT64_BITS)
-    if (max_length or 1) > longest:
+    code, logits = Code.of(len(machine.symbols)), log_probabilities(machine)
+    longest, wanted = code.steps_within(FLOAT64_BITS), max_length or 1
+    if wanted > longest:
         raise BuildRefused(
-            f"float64 carries the stacks of {code.symbols} symbols for {longest} steps, not {max_length}: choose a "
+            f"float64 carries the stacks of {code.symbols} symbols for {longest} steps, not {wanted}: choose a "
             "shorter --max-length, or --construction probabilistic-turing"
         )
+    if state_size(machine) > MAX_STATE:
+        size = state_size(machine)
+        raise BuildRefused(f"the state has {size:,} numbers, more than {MAX_STATE:,}: choose probabilistic-turing")
     state = _State(machine, code)
     cases = len(machine.working) * code.symbols
     net = Recurrent(
@@ -143,7 +150,7 @@ def probabilistic_turing_recurrent(
         "blocks.0.mlp.b_in": bias,
         "blocks.0.mlp.W_out": np.eye(cases),
         "blocks.0.mlp.b_out": np.zeros(cases),
-        "unembed.W_U": log_probabilities(machine),
+        "unembed.W_U": logits,
         "unembed.b_U": np.zeros(len(machine.written)),
     }
     about = {

@@ -139,6 +139,11 @@ def test_the_steps_that_float64_carries(symbols: int, steps: int) -> None:
 def test_what_is_refused() -> None:
     with pytest.raises(BuildRefused, match="float64 carries the stacks of 2 symbols for 24 steps, not 25"):
         build(equal_numbers(), RECURRENCE, max_length=25)
+    many = random_probabilistic_machine(0, 1, 400)
+    with pytest.raises(BuildRefused, match=r"the state has 4,795 numbers, more than 4,096"):
+        build(many, RECURRENCE)
+    with pytest.raises(BuildRefused, match="at most 16,777,216 logits"):
+        build(random_probabilistic_machine(0, 50, 60, choices=3), TRANSFORMER)
     longest = longest_selection(53)
     with pytest.raises(BuildRefused, match=f"up to --max-length {longest}, not {longest + 1}"):
         build(equal_numbers(), TRANSFORMER, max_length=longest + 1)
