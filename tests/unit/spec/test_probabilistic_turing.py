@@ -70,8 +70,8 @@ def test_the_next_step_depends_on_the_configuration(seed: int) -> None:
         run = list(islice(meaning.language.draw(rng), 12))
         answers, at = meaning.after(run), meaning.states.start
         for step, answer in zip([*run, None], answers, strict=True):
-            assert answer == {rule.step: rule.probability for rule in machine.choices(at)}
-            at = at if step is None else meaning.states.step(at, step)  # type: ignore[assignment]
+            assert answer == {rule.step: rule.probability for rule in machine.choices(at)}  # type: ignore[arg-type]
+            at = at if step is None else meaning.states.step(at, step)
     impossible = next(step for step in machine.vocabulary if step not in machine.following(machine.start, "_"))
     assert meaning.after([impossible])[1] is None
     right = machine.after(Configuration("q0"), machine.rules[0]._replace(write="_", move="R", to="q1"))
