@@ -13,8 +13,8 @@ letters alone, and the mixture of $\alpha = \tfrac12$, $\beta = \tfrac14$. The p
 strings to length 8 are compared with the forward algorithm in fractions, sizes with the formulas; both links of its
 certificate are proved for every length. Backwards: the automaton of each net's states at 2 bits, with the states beside
 the letters or the letter `a` erased by $(I - A_\epsilon)^{-1}$ in fractions, gives the same probabilities, and sums to
-1. For the mixture, the best nets with $S = 1, \dots, 6$ states and letters alone: on $n \le 200$ their largest error
-is $(e_{S-1} - e_{200})/2$, and that of any other net with $S$ states at least $(e_{S-1} - e_{200-S})/2$; 20 random
+1. For the mixture, the best nets with $S = 1, \dots, 6$ states and letters alone: on $n \le 100$ their largest error
+is $(e_{S-1} - e_{100})/2$, and that of any other net with $S$ states at least $(e_{S-1} - e_{100-S})/2$; 20 random
 recurrences at 4 bits err by at least half the distance of two $e_n$ where their states are the same.
 Not checked: Larger automata; rounding inside a step (here the state is rounded after every token).
 Source: Nowak et al. 2024, arXiv 2406.14197 [A]; for letters alone Svete & Cotterell 2023, arXiv 2310.05161 [A]; the
@@ -41,10 +41,11 @@ from vitrify.spec.ngrams.model import END
 
 ALOUD, LETTERS = "states-aloud-elman", "letters-elman"
 LONGEST = 8
+ERASED_STEPS = 6  # of runs with a letter erased
 TOLERANCE = 1e-12  # of a sum of products of probabilities in float64
 BITS, RANDOM_BITS = 2, 4  # of a number of a built net, whose numbers are 0 and 1; of a random recurrence
 SIZES = ((2, 2, 1.0), (3, 2, 0.5), (4, 1, 0.8))  # states, letters, share of all transitions
-HORIZON = 200  # of the separation
+HORIZON = 100  # of the separation
 CONTESTANTS = range(1, 7)  # states
 RANDOM = 20  # recurrences
 
@@ -89,7 +90,7 @@ def _erased_error(subject: Subject) -> float:
     """Return how far net and automaton differ where the letter a is a thought, but for runs that have not ended."""
     spec, tokens = subject.spec, subject.weights.architecture.inputs[1:]
     written = {token: token.partition("/")[0] for token in tokens if token.partition("/")[0] != "a"}
-    masses, going = string_masses(subject.weights, written, LONGEST + 1)
+    masses, going = string_masses(subject.weights, written, ERASED_STEPS)
     short = spec.weighted.relabelled({"a": ERASED})
     return max(abs(p - float(short.probability(s)) + going / 2) - going / 2 for s, p in masses.items())
 
