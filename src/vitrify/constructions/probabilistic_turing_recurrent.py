@@ -44,6 +44,7 @@ from typing import NamedTuple
 import numpy as np
 
 from vitrify.arrays import Floats
+from vitrify.constructions.any_length_turing import FLOAT32_BITS
 from vitrify.constructions.catalogue import BuildRefused, DeclaredSizes, MaxLength, construction
 from vitrify.constructions.probabilistic_turing import case_names, facts, log_probabilities
 from vitrify.net.architecture import Output
@@ -159,6 +160,7 @@ def probabilistic_turing_recurrent(
         "base": code.base,
         "bits per step": code.base.bit_length() - 1,
         "longest in float64": longest,
+        "longest in float32": code.steps_within(FLOAT32_BITS),
         "source": "in the spirit of Nowak et al. 2024, arXiv 2406.14197",
     }
     return Weights(net, arrays, state.labels(net), about)

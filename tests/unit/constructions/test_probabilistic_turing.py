@@ -177,6 +177,28 @@ def test_both_links_are_proved(name: str) -> None:
     assert {(link.lemma, link.longest) for link in evidence.links} == {(lemma, longest)}
 
 
+EDGES = {
+    "every rule halts": {"s": {"_": ["1/2 _ S h a", "1/2 _ S h b"]}},
+    "it never moves": {"s": {"_": ["1/2 _ S s a", "1/2 _ S h"]}},
+    "it never halts": {"s": {"_": ["1/2 _ R s a", "1/2 _ L s"]}},
+    "it emits nothing": {"s": {"_": ["1/2 _ R s", "1/2 _ L h"]}},
+    "one name for three things": {"a": {"_": ["1/2 _ R a a", "1/2 _ L s"]}, "s": {"_": ["1 _ S h"]}},
+}
+
+
+@pytest.mark.parametrize("name", NAMES)
+@each("edge", EDGES)
+def test_small_machines_at_the_edge(edge: str, name: str) -> None:
+    rules = EDGES[edge]
+    machine = ProbabilisticTuringMachine.of(rules, start=next(iter(rules)), halt=["h"], emits="ab")
+    weights = build(machine, name)
+    assert certify(weights, machine, work=1e5, prove=True).verdict == "holds"
+    strings, running = string_masses(weights, {r.step: r.emitted for r in machine.rules if r.emitted}, 5)
+    wanted, left = by_paths(machine, 5)
+    assert largest_difference(strings, wanted)[0] <= TOLERANCE
+    assert running == pytest.approx(left, abs=TOLERANCE)
+
+
 def test_conclusions_of_runs() -> None:
     machine = marked_palindromes()
     (run,) = generate(build(machine, RECURRENCE), [()], 23, seed=3)
