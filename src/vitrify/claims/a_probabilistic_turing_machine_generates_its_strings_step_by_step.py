@@ -3,8 +3,9 @@ r"""A probabilistic Turing machine is a language model that writes its steps, on
 Statement: For every probabilistic Turing machine with $Q$ states that have rules and $G$ symbols of the tape there are
 (i) a transformer with three layers of hard attention (2, 4 and 1 heads), $QG$ units and a width that no length enters,
 at a precision logarithmic in the number of steps, and (ii) a simple recurrent net of ReLU units with $2M(2G - 1) + Q$
-numbers ($M$ moves) and $QG$ hidden units, at a precision linear in the number of steps, that generate steps, one token
-for each, such that the strings that the steps emit have exactly the probabilities of the machine.
+numbers ($M$ different moves of steps that do not halt) and $QG$ hidden units, at a precision linear in the number of
+steps, that generate steps, one token for each, such that the strings that these emit have exactly the probabilities of
+the machine.
 Why: Given the state and the symbol under the head, the next step depends on nothing else. The transformer is the one
 that runs deterministic machines at any length, up to that symbol; its unembedding holds logarithms of probabilities.
 The recurrence holds the tape as two stacks, numbers in a base $b > G$, of which a step reads and shifts one digit.
