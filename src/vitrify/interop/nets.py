@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from vitrify.learn.store import RunStore
 
 RUN = re.compile(r"(?:(?P<store>.*)/)?(?:(?P<id>[0-9a-f]{4,16})|best(?::(?P<query>[^/@]*))?)(?:@(?P<step>\d{1,18}))?")
+FOREIGN = {"model_type", "vitrify", "transformer_lens", "architectures"}  # keys of config files of other libraries
 CERTIFIED = "certified"  # folder in which a network that is no model folder is certified
 
 
@@ -169,9 +170,6 @@ def _is_foreign(path: Path) -> bool:
     except FolderError:
         return False  # refused as a model folder
     return isinstance(config, dict) and config.get("format") != "vitrify" and bool(set(config) & FOREIGN)
-
-
-FOREIGN = {"model_type", "vitrify", "transformer_lens", "architectures"}  # keys of config files of other libraries
 
 
 def load(reference: Path | str, *, verify: bool = True) -> Weights[Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -78,7 +79,7 @@ def _heads(trace: Trace) -> list[JsonObject]:
     ]
 
 
-def _answer(output: Output, row: Floats) -> list[tuple[str, float | None]]:
+def _answer(output: Output, row: Floats) -> Sequence[tuple[str, float | None]]:
     """Return the likeliest answers with their probabilities; of a set its symbols, of numbers their values."""
     if output.kind == "values":
         pairs = zip(output.symbols, row.tolist(), strict=True)

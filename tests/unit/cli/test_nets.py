@@ -19,6 +19,8 @@ from vitrify.interop.imports import import_folder
 from vitrify.learn.store import RunStore
 from vitrify.net.sparse import dense
 from vitrify.spec.automata.families import cyclic
+from vitrify.web import app
+from vitrify.web.looking import look
 
 pytestmark = pytest.mark.jax
 
@@ -104,7 +106,9 @@ def answer(*words: object, code: int = 0, given: str | None = None) -> Any:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", ["parity", "weather"])
-def test_every_verb_takes_every_net(nets: Networks, name: str, kind: str, tmp_path: Path) -> None:
+def test_every_verb_takes_every_net(
+    nets: Networks, name: str, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     net, words, spec = nets.reference(name, kind), nets.words[name], nets.specs[name]
     weights = v.load(net)
     built = v.load(nets.reference(name, "model folder"))
@@ -133,6 +137,19 @@ def test_every_verb_takes_every_net(nets: Networks, name: str, kind: str, tmp_pa
     assert bool(explained["measured"]) == (not labelled)
     assert len(explained["heads"]) == sum(built.architecture.heads_per_layer)
     assert v.trace(weights, words)["hook_logits"].shape[1] == len(built.architecture.output.symbols)
+    # serve: the app shows it on the same words
+    served: list[Any] = []
+    monkeypatch.setattr(app, "serve", served.append)
+    assert vitrify("serve", net).returncode == 0
+    assert served[0].nets == (net,)
+    shown = look(net, words)
+    assert shown["tokens"][-len(words) :] == words
+    assert len(shown["heads"]) == sum(built.architecture.heads_per_layer)
+    # perplexity
+    if name == "weather":
+        (tmp_path / "text").write_text("sun rain\nrain\n")
+        ours, theirs = (answer("perplexity", one, tmp_path / "text") for one in (net, spec))
+        assert ours["perplexity_including_oov"] == pytest.approx(theirs["perplexity_including_oov"], rel=0.05)
     # certify and recheck
     holds = name == "parity" or kind in ("model folder", "export in float64")  # one step, and rounding, move shares
     evidence = answer("certify", net, "--spec", spec, "--max-length", 4, code=0 if holds else 1)

@@ -167,15 +167,10 @@ class Automaton(Spec):
 
         steps = PrefixStates(self.initial, lambda state, letter: self.transitions[state][self._letter_number[letter]])
         states = Meaning("symbol", self.alphabet, self.states, self.run, None, self.accepting_states, steps)
-        nothing = -1  # the state before the first letter, after which there is an answer
-        unasked = PrefixStates(nothing, lambda state, a: steps.step(self.initial if state == nothing else state, a))
         last = replace(states, after=lambda word: (self.run(word)[-1],) * (len(word) + 1), states=None)
-        return {
-            "recognizer": states,
-            "class": last,
-            "transducer": replace(states, outputs=ANSWERS, accepting=(), after=self._accepted, states=unasked),
-            "next": LegalWords(self).meaning(),
-        }
+        begun = PrefixStates((self.initial, False), lambda state, letter: (steps.step(state[0], letter), True))
+        member = replace(states, outputs=ANSWERS, accepting=(), after=self._accepted, states=begun)
+        return {"recognizer": states, "class": last, "transducer": member, "next": LegalWords(self).meaning()}
 
     def _accepted(self, word: Sequence[str]) -> tuple[str | None, ...]:
         """Return after every letter whether the word so far is accepted; None before the first."""
