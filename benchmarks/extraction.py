@@ -86,7 +86,7 @@ def languages() -> dict[str, tuple[v.Automaton, str]]:
     flip_flop = explore(
         "0", ("w0", "w1", "read"), lambda q, a: q if a == "read" else a[-1], lambda q: q == "1", name=str
     )
-    states = {"flip-flop": flip_flop, "S3": family("symmetric_group:3")}
+    states = {"flip-flop": flip_flop, "S3, on 3 points": family("symmetric_group:3")}
     return {name: (spec.minimized(), "accept") for name, spec in accepted.items()} | {
         name: (spec, "states") for name, spec in states.items()
     }
@@ -205,6 +205,7 @@ def line(row: dict[str, Any]) -> str:
     nets = row["nets"]
     good, bad = [n for n in nets if n["right"]], [n for n in nets if not n["right"]]
     lengths = sorted(len(n["wrong word"]) for n in bad)
+    span = "–".join(map(str, dict.fromkeys(lengths[:1] + lengths[-1:])))
     cells = [row["language"], row["model"], row["states"], row["length"], f"{len(good)} of {len(nets)}"]
     cells += [f"{sum(n['minimal'] for n in good)} of {len(good)}" if good else "–"]
     cells += [f"{median(n['seconds'] for n in nets):.1f}"]
@@ -213,7 +214,7 @@ def line(row: dict[str, Any]) -> str:
         if good
         else "–"
     ]
-    cells += [f"{sum(n['confirmed'] for n in bad)} of {len(bad)}, length {lengths[0]}–{lengths[-1]}" if bad else "–"]
+    cells += [f"{sum(n['confirmed'] for n in bad)} of {len(bad)}, length {span}" if bad else "–"]
     return "| " + " | ".join(map(str, cells)) + " |"
 
 
