@@ -86,7 +86,11 @@ def languages() -> dict[str, tuple[v.Automaton, str]]:
     flip_flop = explore(
         "0", ("w0", "w1", "read"), lambda q, a: q if a == "read" else a[-1], lambda q: q == "1", name=str
     )
-    states = {"flip-flop": flip_flop, "S3, on 3 points": family("symmetric_group:3")}
+    states = {
+        "flip-flop": flip_flop,
+        "S3, on 3 points": family("symmetric_group:3"),
+        "S3": family("symmetric_group:3:regular"),
+    }
     return {name: (spec.minimized(), "accept") for name, spec in accepted.items()} | {
         name: (spec, "states") for name, spec in states.items()
     }
