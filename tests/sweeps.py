@@ -38,6 +38,7 @@ from vitrify.spec.tasks.match3_bigram import Match3Bigram
 from vitrify.spec.tasks.match3_local import Match3Local
 from vitrify.spec.tasks.nearest import Nearest
 from vitrify.spec.tasks.pointer_averaging import PointerAveraging
+from vitrify.spec.tasks.reachability import Reachability
 from vitrify.spec.tasks.recall import Recall
 from vitrify.spec.tasks.sparse_averaging import SparseAveraging
 
@@ -126,6 +127,7 @@ SWEEPS: dict[type, Sequence[object]] = {
     ],
     NGramModel: [random_ngram(w, n, seed=w) for w, n in ((2, 1), (2, 2), (3, 2), (2, 3), (3, 3), (2, 4), (70, 2))],
     Nearest: [Nearest(*sizes) for sizes in ((3, 2, 1), (8, 2, 3), (25, 4, 6), (64, 3, 12))],
+    Reachability: [Reachability(n) for n in (2, 4, 6)],
     PointerAveraging: [
         PointerAveraging(*sizes) for sizes in ((5, 1, 1, 2), (12, 2, 2, 1), (40, 3, 1, 2), (300, 2, 3, 1))
     ],

@@ -13,10 +13,10 @@ b_{jk})$:
    $n + 1$ tokens with the right target, those with $c = 1$ win by $\tfrac12$, if there are any. So it copies a one if
    there is one, without a threshold of $\tfrac1n$. Units make it exact.
 
-After $r$ rounds the bit says if a path of 1 to $2^r$ edges leads from $i$ to $k$. That a node reaches itself is added at
-the end. With $T = n^2 + n^3$ other keys the first two heads leak at most $Te^{-\beta} \le \tfrac{3}{32}$ at $\beta =
-\ln(16n^3)$, the third at most $\tfrac{3}{16}$ at $\beta = 2\ln(8n^3)$; their units remove errors below $\tfrac18$ and
-$\tfrac14$.
+After $r$ rounds the bit says if a path of 1 to $2^r$ edges leads from $i$ to $k$. That a node reaches itself is added
+at the end. Triples that name a node twice add nothing, but they are padding like the others. With $n^2 + n^3$ other
+keys and BOS, the first two heads leak at most $(n^2 + n^3)e^{-\beta} \le \tfrac{3}{32}$ at $\beta = \ln(16n^3)$, the
+third at most $\tfrac{3}{16}$ at $\beta = 2\ln(8n^3)$; their units remove errors below $\tfrac18$ and $\tfrac14$.
 
 | | formula |
 | --- | --- |
@@ -44,8 +44,6 @@ from vitrify.kit.network import Affine, Builder, Flag, Integers, Network, Output
 from vitrify.spec.ngrams.model import BEGIN
 from vitrify.spec.tasks.reachability import Reachability
 
-ADDRESS = (("i", 0), ("k", 3))  # of a pair or triple (i, j, k), with the columns of `places`
-
 
 def sizes(task: Reachability) -> DeclaredSizes:
     """Return the sizes, none of which depends on the graph."""
@@ -68,12 +66,12 @@ def reachability(task: Reachability, *, attention: Attention = "softmax") -> Net
     bit = net.embed("bit", Flag(), np.array([[0.0], [0.0], [1.0], [0.0]]))
     rows = places(n)
     ends = net.embed_position("i, j, j', k", Integers(("i", "j", "j'", "k"), 0.0, float(n)), rows)
-    squares = (rows[:, [0]] ** 2 + rows[:, [3]] ** 2)
-    square = net.embed_position("i² + k²", Integers(("i² + k²",), 0.0, 2.0 * n * n), squares)
-    is_triple = np.arange(longest)[:, None] >= n * n
-    triple = net.embed_position("triple", Flag(), is_triple.astype(float))
     own = np.eye(4)[:, [0, 3]]
-    key = Affine.of({ends: own}).beside(Affine.of({square: [[1.0]], triple: [[4.0 * n * n]]}))
+    squares = (rows @ own) ** 2 @ np.ones((2, 1))
+    square = net.embed_position("i² + k²", Integers(("i² + k²",), 0.0, 2.0 * n * n), squares)
+    far = np.where(np.arange(longest) < n * n, 0.0, 4.0 * n * n)[:, None]
+    apart = net.embed_position("4n² at triples", Integers(("4n²",), 0.0, 4.0 * n * n), far)
+    key = Affine.of({ends: own}).beside(Affine.of({square: [[1.0]], apart: [[1.0]]}))
     read = []
     for side, columns in (("left", [0, 1]), ("right", [2, 3])):
         read.append(
@@ -103,10 +101,11 @@ def reachability(task: Reachability, *, attention: Attention = "softmax") -> Net
         **(temperature(n, 0.5, 8) if attention == "softmax" else {}),
     )
     further = snap(net, some, name="bit after the round")
-    itself = net.embed_position("itself", Flag(), ((rows[:, [0]] == rows[:, [3]]) & ~is_triple).astype(float))
+    itself = net.embed_position("itself", Flag(), ((rows[:, [0]] == rows[:, [3]]) & (far == 0)).astype(float))
+    yes = np.array([[0.0, 1.0]])
     made = net.network(
         Output("class", task.outputs),
-        Readout(((further, np.array([[0.0, 1.0]])), (itself, np.array([[0.0, 1.0]]))), np.array([0.5, 0.0]), {further: 0.25}),
+        Readout(((further, yes), (itself, yes)), np.array([0.5, 0.0]), {further: 0.25}),
         "reachability, two layers in a loop over padding tokens",
         {"nodes": n, "rounds": rounds(task)},
         source="in the spirit of Merrill and Sabharwal 2025, arXiv 2503.03961",

@@ -7,8 +7,8 @@ attends to itself alone, so that it holds the same for every word. In the round
 
 1. Each of two heads has scores that no bit changes. The best key of token $p$ is one token, its left and its right
    *source* $l_p$, $r_p$ (instances: all scores). After units, the contents depend on $b_p$, $b_{l_p}$ and $b_{r_p}$:
-   what the next head reads as key and value is $k_p + c_p\kappa$ and $v + c_p\nu$ with $c_p = b_{l_p} \land b_{r_p}$, and
-   its queries depend on positions alone (instances: eight cases for each token).
+   what the next head reads as key and value is $k_p + c_p\kappa$ and $v + c_p\nu$ with $c_p = b_{l_p} \land b_{r_p}$,
+   and its queries depend on positions alone (instances: eight cases for each token).
 2. Without what $c$ adds, several keys have the best score for $p$: the set $M_p$. A key with $c = 1$ gains more than
    nothing, and less than what others are behind (instances: all scores). So the head copies $v + \nu \bigvee_{m \in
    M_p} c_m$. After units the contents are $x' + b'_p u'$, where $b'_p$ is that disjunction (instances: all cases).
