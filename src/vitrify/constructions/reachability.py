@@ -104,7 +104,7 @@ def reachability(task: Reachability, *, attention: Attention = "softmax") -> Net
     itself = net.embed_position("itself", Flag(), ((rows[:, [0]] == rows[:, [3]]) & (far == 0)).astype(float))
     yes = np.array([[0.0, 1.0]])
     made = net.network(
-        Output("class", task.outputs),
+        Output("transducer", task.outputs),
         Readout(((further, yes), (itself, yes)), np.array([0.5, 0.0]), {further: 0.25}),
         "reachability, two layers in a loop over padding tokens",
         {"nodes": n, "rounds": rounds(task)},
