@@ -32,6 +32,7 @@ from vitrify.spec.tasks.comparison import Comparison
 from vitrify.spec.tasks.composition import Composition
 from vitrify.spec.tasks.copying import Copying
 from vitrify.spec.tasks.estimate import Estimate
+from vitrify.spec.tasks.formula_value import FormulaValue
 from vitrify.spec.tasks.k_hop import KHop
 from vitrify.spec.tasks.match2 import Match2
 from vitrify.spec.tasks.match3_bigram import Match3Bigram
@@ -85,6 +86,7 @@ SWEEPS: dict[type, Sequence[object]] = {
     ],
     Dyck: [Dyck.of_kinds(kinds, depth, 12) for kinds, depth in ((1, 1), (2, 2), (3, 3), (5, 2), (1, 4))],
     Estimate: [Estimate(order, symbols, length) for order, symbols, length in ((1, 2, 8), (2, 2, 9), (1, 4, 12))],
+    FormulaValue: [FormulaValue(text) for text in ("a", "a | !b", "(a & !b) | (!a & b)", "a & (b | c) & d")],
     Facts: [random_facts(s, r, a, seed=s) for s, r, a in ((2, 1, 1), (4, 3, 2), (9, 4, 3))],
     Formula: [
         _formula(text, length)
