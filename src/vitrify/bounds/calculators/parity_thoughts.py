@@ -22,7 +22,7 @@ def evaluate(*, n: Annotated[int, Within(2, 2**20), Help("letters")], H: Heads) 
     by_position = -(-(n - 1) // H)
     figures = {"n (rate)": n, "thoughts of one layer, heads that choose by position": by_position}
     return BoundReading(
-        figures, f"thoughts grow like {n} times an unknown constant; {by_position} of the one layer are enough"
+        figures, f"thoughts grow like {n} times an unknown constant; {by_position} are enough, with one layer"
     )
 
 

@@ -36,7 +36,7 @@ class Reachability(Task):
     alphabet: ClassVar = (*BITS, PAD)  # type: ignore[assignment]
     outputs: ClassVar = BITS  # type: ignore[assignment]
 
-    nodes: Annotated[int, Within(2, 40)]  # 40 have 65,600 tokens
+    nodes: Annotated[int, Within(2, 16)]  # 16 have 4,352 tokens
 
     @property
     def pairs(self) -> int:
