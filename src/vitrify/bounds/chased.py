@@ -14,11 +14,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
 from vitrify.arrays import Ints
-from vitrify.bounds.games import Game, composition_game
+from vitrify.bounds.games import Game, Question, composition_game
 from vitrify.bounds.protocols import ChainOfThought, PartialSums
 from vitrify.bounds.quantized import OneLayer
 from vitrify.errors import InputError
@@ -75,7 +76,7 @@ def _lookup(n: int, step: int, bits: int, dropped: int) -> OneLayer:
     values[0, :, :, 0] = symbols >> dropped
 
     def read(_: int, mixed: Ints) -> Ints:
-        return np.eye(n, dtype=np.int64)[np.clip(mixed[:, 0, 0] << dropped, 0, n - 1)]
+        return np.asarray(np.eye(n, dtype=np.int64)[np.clip(mixed[:, 0, 0] << dropped, 0, n - 1)])
 
     return OneLayer(
         symbols=tuple(map(str, symbols)),
@@ -98,13 +99,18 @@ def transcripts(chain: ChainOfThought, functions: Ints, g: Sequence[int], x: int
         column = np.zeros((len(functions), 1), dtype=np.int64)
         for before in np.unique(tokens, axis=0).tolist():
             same = np.flatnonzero((tokens == before).all(axis=1))
-            game = replace(composition_game(chain.n), bob=lambda _, before=before: [*g, x, *before])
+            game = replace(composition_game(chain.n), bob=partial(_bobs, [*g, x, *before]))
             rows = PartialSums(layer, game).numbers(functions[same])
             column[same, 0] = np.asarray(layer.run(game.words(functions[same], None))).argmax(axis=1)
             for at, row in zip(same.tolist(), rows, strict=True):
                 sent[at] += row.astype(np.int64).tobytes()
         tokens = np.hstack([tokens, column])
     return tokens, sent
+
+
+def _bobs(symbols: list[int], _: Question) -> list[int]:
+    """Return Bob's symbols, whatever the question of the game is: g, the start and the tokens so far."""
+    return symbols
 
 
 def refute_chain(

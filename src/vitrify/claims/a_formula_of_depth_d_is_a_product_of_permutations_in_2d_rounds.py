@@ -48,7 +48,7 @@ from vitrify.spec.automata.automaton import Automaton
 from vitrify.spec.automata.families import permutation_group
 from vitrify.spec.automata.groups import Permutation
 from vitrify.spec.computation.barrington import CYCLE, IDENTITY, chosen, product, program
-from vitrify.spec.tasks.formula_value import BITS, FormulaValue, holds, random_formula
+from vitrify.spec.tasks.formula_value import BITS, PAD, FormulaValue, holds, random_formula
 
 XOR = "({a} & !{b}) | (!{a} & {b})".format
 FORMULAS = {
@@ -126,7 +126,7 @@ def _wrong(task: FormulaValue, weights: Weights) -> str | None:
         answers.append(holds(task.node, values))
         if product(permutations) != (CYCLE if answers[-1] else IDENTITY):
             return f"the product of permutations for {' '.join(bits)}"
-        words.append((*bits, *"." * 4**task.depth))
+        words.append((*bits, *PAD * task.padding))
         letters.append([_letter(each) for each in permutations])
     for what, net, inputs in (("transformer", weights, words), ("recurrence", recurrence, letters)):
         symbols = net.architecture.output.symbols  # where a 5-cycle takes point 0: to 1

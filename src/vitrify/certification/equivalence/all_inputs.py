@@ -113,8 +113,11 @@ def _listed(spec: object, language: Language, longest: int) -> Iterator[tuple[st
         if prompts * longest > MAX_RUN:
             raise Undecided(f"{prompts:,} prompts or more, to length {longest}, are too many to be run")
         return (tuple(islice(language.stream(prompt), longest)) for prompt in language.spec.prompts())
-    listing = isinstance(language, WellFormed) and isinstance(spec, Recall | Copying | FormulaValue)
-    complete = listing and longest >= spec.length
+    complete = (
+        isinstance(language, WellFormed)
+        and isinstance(spec, Recall | Copying | FormulaValue)
+        and longest >= spec.length
+    )
     if complete or isinstance(spec, Associations | Facts):
         return language.prefixes(longest)
     raise Undecided("the spec does not list all of its words")

@@ -85,7 +85,7 @@ def _round(ideal: Ideal, block: int, x: Floats, u: Floats, n: int) -> tuple[Floa
     if np.any(change):
         raise Undecided("bits change a query")
     _bos_alone(rule, ideal.pads[2 * block + 2], key, gain)
-    _need_paths(_matches(rule, key, gain, query), *sources, n)
+    _need_paths(_matches(rule, key, gain, query), sources[0], sources[1], n)
     bits = np.array([0.0, 1.0])[:, None, None, None]
     after = ideal.after_units(block + 1, contents + value + rule.b_v + bits * copied, at)
     x, u = after[0, 0, 0], after[1, 0, 0] - after[0, 0, 0]

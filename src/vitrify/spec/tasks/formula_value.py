@@ -45,8 +45,8 @@ class FormulaValue(Task):
     name: ClassVar[str] = "formula-value"
     SAMPLES: ClassVar = {"formula": {"formula": "!(a & !b)"}}
     free: ClassVar[bool] = False
-    alphabet: ClassVar = (*BITS, PAD)  # type: ignore[assignment]
-    outputs: ClassVar = BITS  # type: ignore[assignment]
+    alphabet: ClassVar = (*BITS, PAD)
+    outputs: ClassVar = BITS
 
     formula: Annotated[str, Help("names, !, &, | and brackets")]
 
@@ -82,7 +82,12 @@ class FormulaValue(Task):
     @property
     def length(self) -> int:
         """Length of every word."""
-        return len(self.variables) + 4**self.depth
+        return len(self.variables) + self.padding
+
+    @property
+    def padding(self) -> int:
+        """Number of padding tokens, 4^D."""
+        return 1 << 2 * self.depth
 
     def answers(self, word: Word) -> Sequence[Answer]:
         if len(word) < self.length:
@@ -92,12 +97,12 @@ class FormulaValue(Task):
 
     def words(self, length: int) -> Iterator[tuple[str, ...]]:
         every = product(BITS, repeat=len(self.variables))
-        return ((*bits, *PAD * 4**self.depth) for bits in every if length == self.length)
+        return ((*bits, *PAD * self.padding) for bits in every if length == self.length)
 
     def draw(self, rng: np.random.Generator, length: int) -> tuple[str, ...]:
         """Return random bits and the padding."""
         bits = (BITS[bit] for bit in rng.integers(2, size=len(self.variables)).tolist())
-        return (*bits, *PAD * 4**self.depth)[:length]
+        return (*bits, *PAD * self.padding)[:length]
 
 
 class _Parser(LineParser[Node]):

@@ -33,8 +33,8 @@ class Reachability(Task):
     name: ClassVar[str] = "reachability"
     SAMPLES: ClassVar = {"reachability": {"nodes": 3}}
     free: ClassVar[bool] = False
-    alphabet: ClassVar = (*BITS, PAD)  # type: ignore[assignment]
-    outputs: ClassVar = BITS  # type: ignore[assignment]
+    alphabet: ClassVar = (*BITS, PAD)
+    outputs: ClassVar = BITS
 
     nodes: Annotated[int, Within(2, 16)]  # 16 have 4,352 tokens
 
