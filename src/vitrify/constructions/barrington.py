@@ -55,7 +55,7 @@ def sizes(task: FormulaValue) -> DeclaredSizes:
     "a Boolean formula of depth D as a product of 4^D permutations, two layers in a loop",
     sizes,
     default=True,
-    certified=("to T", "sampled"),
+    certified=("to T", "to T"),
 )
 def barrington(task: FormulaValue, *, attention: Attention = "softmax") -> Network:
     """Return a transformer of two layers, run in a loop, that outputs the value of a formula."""

@@ -21,6 +21,7 @@ from vitrify.certification.equivalence.hops import hops
 from vitrify.certification.equivalence.machine_steps import machine_steps
 from vitrify.certification.equivalence.matches import a_match
 from vitrify.certification.equivalence.paths import paths
+from vitrify.certification.equivalence.permutations import permutations
 from vitrify.certification.margins.net import proof_of
 from vitrify.certification.margins.values import Undecided
 from vitrify.constructions.catalogue import build
@@ -276,6 +277,7 @@ TASKS: dict[str, tuple[Lemma, str, Any]] = {
     "frequencies": (frequencies, "estimate-heads", make("estimate", order=2, symbols=2, length=7)),
     "a match": (a_match, "match2", make("match2", modulus=5, length=4)),
     "paths": (paths, "padded-loop", make("reachability", nodes=3)),
+    "permutations": (permutations, "barrington", make("formula-value", formula="a & !b")),
     "gates": (gates, "circuit", random_circuit(1, 3, 8, 2)),
     "machine steps": (machine_steps, "turing", increment(2)),
 }

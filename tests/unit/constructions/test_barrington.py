@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +13,11 @@ from sympy.combinatorics import Permutation as SymPyPermutation
 from built import ATTENTIONS
 from cases import each_then_slow, in_turn
 from vitrify.certification import certify
+from vitrify.certification.checks.words import WordCheck
+from vitrify.certification.equivalence.catalogue import SpecCase, prove_spec
+from vitrify.certification.equivalence.permutations import permutations
+from vitrify.certification.margins.net import proof_of
+from vitrify.certification.margins.values import Undecided
 from vitrify.certification.mutation_test import mutation_test
 from vitrify.constructions.catalogue import Attention, build, chosen
 from vitrify.net.inference import encode, logits
@@ -109,6 +115,55 @@ def test_both_links_are_proved_and_another_formula_is_refuted(attention: Attenti
     evidence = certify(build(task, attention=attention), task, prove=True, work=1e7)
     assert [(link.lemma, link.scope.value) for link in evidence.links] == [("all inputs", "to T")] * 2
     assert certify(build(other, attention=attention), task, work=1e7).verdict == "fails"
+
+
+def case_of(task: FormulaValue, weights: Weights, intact: Weights) -> SpecCase:
+    """The case of a net, with the margins of the intact one."""
+    oracle = WordCheck(weights.architecture, task).oracle
+    return SpecCase(weights, task, oracle, proof_of(intact, oracle))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("attention", ATTENTIONS)
+def test_formulas_are_proved_where_inputs_are_too_many_to_run(attention: Attention) -> None:
+    halves = [" & ".join(f"(x{n} | !x{n + 1})" for n in range(start, start + 4, 2)) for start in (0, 4)]
+    for text in (*FORMULAS, " | ".join(f"({half})" for half in halves)):
+        task = FormulaValue(text)
+        weights = build(task, attention=attention)
+        proof = permutations(case_of(task, weights, weights))
+        assert (proof.longest, proof.exact) == (task.length, False)
+        assert proof.instances["instructions"] == len(program(task.node))
+    pairs = [f"(x{n} & !x{n + 1})" for n in range(0, 10, 2)]
+    large = FormulaValue(f"(({pairs[0]} | {pairs[1]}) & ({pairs[2]} | {pairs[3]})) | {pairs[4]}")
+    weights = build(large, attention=attention)
+    assert prove_spec(case_of(large, weights, weights)).lemma == "permutations"
+
+
+def test_what_the_lemma_refuses() -> None:
+    task = FormulaValue("(a & b) | (!a & c)")
+    weights = build(task)
+    dims = {label.name: list(label.dims) for label in weights.labels.spaces}
+    arrays = weights.arrays
+
+    def reason(name: str, at: Any, value: float, spec: FormulaValue = task) -> str:
+        array = arrays[name].copy()
+        array[at] = value
+        with pytest.raises(Undecided) as stop:
+            permutations(case_of(spec, weights.with_array(name, array), weights))
+        return str(stop.value)
+
+    place, bit = "pos_embed.W_pos", arrays["pos_embed.W_pos"][5, dims["address"]]
+    assert "no instruction for" in reason(place, (5, dims["address"]), float(bit[0] % 3 + 1))
+    other = FormulaValue("(a & b) | (a & c)")
+    assert "depends on more than the value" in reason(place, (0, 0), 0.0, other)
+    assert "does not hold its bit and one permutation" in reason(place, (6, dims["permutation"][0]), 7.0)
+    assert "BOS does not hold the identity" in reason(place, (0, dims["permutation"][:2]), 1.0)
+    assert "does not read the permutation 2 back" in reason("blocks.1.mlp.W_out", (41, dims["distance"][0]), 1.5)
+    assert "is read, or is not erased" in reason("blocks.1.mlp.W_in", (dims["bit of the variable"][0], 3), 0.5)
+    assert "wrong" in reason("unembed.b_U", 0, 1.5)
+    fewer = replace(weights, architecture=replace(weights.architecture, loops=3))
+    with pytest.raises(Undecided, match=r"no instruction for|four parts"):
+        permutations(case_of(task, fewer, fewer))
 
 
 @pytest.mark.long

@@ -44,6 +44,7 @@ from vitrify.spec.tasks.recall import Recall
 
 MAX_PREFIXES = 1 << 17  # of all words; more are not run
 MAX_RUN = 1 << 19  # symbols of all prompts and their thoughts, as far as the network reads them
+MAX_HELD = 1 << 24  # symbols of all prefixes of padded words
 MAX_WORK = 2e11  # multiplications of all runs: less than a minute on one core
 
 Word = tuple[int, ...]
@@ -113,6 +114,10 @@ def _listed(spec: object, language: Language, longest: int) -> Iterator[tuple[st
         if prompts * longest > MAX_RUN:
             raise Undecided(f"{prompts:,} prompts or more, to length {longest}, are too many to be run")
         return (tuple(islice(language.stream(prompt), longest)) for prompt in language.spec.prompts())
+    if isinstance(spec, FormulaValue) and spec.length**2 << len(spec.variables) > MAX_HELD:
+        raise Undecided(
+            f"the inputs of {len(spec.variables)} variables, to length {spec.length}, are too many to be run"
+        )
     complete = (
         isinstance(language, WellFormed)
         and isinstance(spec, Recall | Copying | FormulaValue)
