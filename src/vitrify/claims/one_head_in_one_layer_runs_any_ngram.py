@@ -8,7 +8,7 @@ first go into bins by position modulo $n-1$.
 Checked: Random models with $(\lvert\Sigma\rvert, n)$ = (2, 2), (3, 3) and (4, 4), each under softmax, sparsemax and
 hard attention. Next-symbol probabilities are compared at every prefix of all strings to length 8 and of random strings
 of length 24. The numbers of heads, attention layers, units (one for each context) and output weights are compared with
-the paper's formulas.
+the declared formulas.
 Not checked: Strings longer than 24, larger alphabets. The paper's construction is a different one: it scales values by
 $10^{-t}$, which underflows float64 near $t = 300$, and needs a number of bits linear in the length. Ours does not
 depend on the length.

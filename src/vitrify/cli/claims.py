@@ -56,10 +56,10 @@ Standing = Literal["theorem", "experiment", "conjecture"]
 Verdict = Literal["holds", "fails", "reversed", "not reached", "undecided", "none"]
 PARTS: dict[Section, str] = {"represent": "R", "limits": "B", "learn": "L", "generalize": "G"}  # first letters of ids
 MEANING = {  # what every certificate by this method says
-    "proved": "besides the tests above it is proved, for every input of each network up to its maximum length, that "
-    "the stored weights compute the network with exact selections (ideal network), and that this computes its spec",
-    "exhaustive": "every input of each network is tested",
-    "sampled": "each network is tested on samples of inputs; where inputs are words, usually on all short words, too",
+    "proved": "besides the check it is proved, for every input of each subject's network up to its maximum length, "
+    "that the stored weights compute the network with exact selections (ideal network) and that this computes the spec",
+    "exhaustive": "besides the check, every input that the network of each subject reads is run (or proved right)",
+    "sampled": "besides the check, the network of each subject is run on samples, usually on all short words, too",
 }
 SCOPES = {  # of the two links of such a certificate
     "every length": "proved for every word of every length",

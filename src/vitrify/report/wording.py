@@ -135,7 +135,7 @@ def plan(outcome: Outcome) -> str:
     return f"plan {outcome.version}, {older}" if outcome.version else f"version 0, {older}"
 
 
-SCALES = {"same": "scale as in the source", "own": "scale of our own"}
+SCALES = {"same": "scale of the source", "larger": "larger scale than the source", "own": "scale of our own"}
 
 
 def scale(outcome: Outcome) -> str:

@@ -196,7 +196,7 @@ def test_explored_units_are_not_judged() -> None:
     ("ours", "theirs", "label"),
     [
         (10, 10, "same"),
-        (20, 10, "same"),
+        (20, 10, "larger"),
         (5, 10, "reduced"),
         ("text", "text", "same"),
         (5, "?", "reduced"),
