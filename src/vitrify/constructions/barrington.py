@@ -72,7 +72,7 @@ def barrington(task: FormulaValue, *, attention: Attention = "softmax") -> Netwo
     addresses = np.array([[task.variables.index(row.variable) + 1 if row.variable else 0] for row in rows])
     address = net.embed_position("address", Integers(("a",), 0.0, float(bits)), addresses.astype(float))
     kind, zero = Integers(POINTS, 0.0, 4.0), np.array([row.if_zero for row in rows], dtype=float)
-    own = net.embed_position("permutation", kind, zero, pads=np.array([IDENTITY], dtype=float))
+    current = net.embed_position("permutation", kind, zero, pads=np.array([IDENTITY], dtype=float))
     change = np.array([row.if_one for row in rows]) - zero
     difference = net.embed_position("g₁ - g₀", Integers(POINTS, -4.0, 4.0), change)
     value = _at(net, "bit of the variable", Affine.of({address: [[1.0]]}), bit, 1)
@@ -80,14 +80,14 @@ def barrington(task: FormulaValue, *, attention: Attention = "softmax") -> Netwo
     closed, one = Affine.of({value: [[16.0]], distance: [[-CLOSED]]}, [CLOSED - 8.0]), np.eye(5)
     net.units(
         "choose by the bit",
-        Affine.of({own: one}, np.ones(5))
+        Affine.of({current: one}, np.ones(5))
         .beside(Affine.of({difference: one}) + closed @ np.ones((1, 5)))
         .beside(closed),
         letter,
         np.vstack([one, one, -np.ones((1, 5))]),
         -np.ones(5),
         margin={value: 0.25},
-        gain={own: 1.0},
+        gain={current: 1.0},
     )
     older = _at(net, "read at the distance", Affine.of({net.index: [[1.0]], distance: [[-1.0]]}), letter, 4)
     both = int_compose(net, older, letter, name="permutation of twice as many instructions")
@@ -96,7 +96,7 @@ def barrington(task: FormulaValue, *, attention: Attention = "softmax") -> Netwo
     net.units("double the distance", last, doubled, np.eye(1), gain={distance: 2.0})
     image = np.zeros((5, 2))
     image[0, 1] = 1.0
-    made = net.network(
+    network = net.network(
         Output("class", task.outputs),
         Readout(((both, image),), np.array([0.5, 0.0]), {both: 0.25}),
         "formula by Barrington's theorem, two layers in a loop",
@@ -104,7 +104,7 @@ def barrington(task: FormulaValue, *, attention: Attention = "softmax") -> Netwo
         source="in the spirit of Barrington 1989, and of Merrill and Sabharwal 2025, arXiv 2503.03961",
         reuse=False,
     )
-    return replace(made, loops=loops, carries=((own, both), (distance, doubled)))
+    return replace(network, loops=loops, carries=((current, both), (distance, doubled)))
 
 
 def _at(net: Builder, name: str, position: Affine, value: Space, largest: int) -> Space:

@@ -2,7 +2,7 @@ r"""Reachability in directed graphs of $n$ nodes: two layers of constant width, 
 
 In the spirit of Merrill and Sabharwal (2025, arXiv 2503.03961), where padding tokens do the work; the weights are our
 own derivation. There are $n^2$ tokens for pairs $(i, k)$, which hold a bit, and $n^3$ padding tokens for triples $(i,
-j, k)$. A token is told its two *sources* and its *target* by its position: $(i, j)$, $(j, k)$ and $(i, k)$ for a
+j, k)$. The position of a token holds its two *sources* and its *target*: $(i, j)$, $(j, k)$ and $(i, k)$ for a
 triple; three times $(i, k)$ for a pair. Each round replaces the bit $b_{ik}$ by $b_{ik} \lor \bigvee_j (b_{ij} \land
 b_{jk})$:
 
@@ -66,12 +66,12 @@ def reachability(task: Reachability, *, attention: Attention = "softmax") -> Net
     bit = net.embed("bit", Flag(), np.array([[0.0], [0.0], [1.0], [0.0]]))
     rows = places(n)
     ends = net.embed_position("i, j, j', k", Integers(("i", "j", "j'", "k"), 0.0, float(n)), rows)
-    own = np.eye(4)[:, [0, 3]]
-    squares = (rows @ own) ** 2 @ np.ones((2, 1))
+    target = np.eye(4)[:, [0, 3]]
+    squares = (rows @ target) ** 2 @ np.ones((2, 1))
     square = net.embed_position("i² + k²", Integers(("i² + k²",), 0.0, 2.0 * n * n), squares)
     far = np.where(np.arange(longest) < n * n, 0.0, 4.0 * n * n)[:, None]
     apart = net.embed_position("4n² at triples", Integers(("4n²",), 0.0, 4.0 * n * n), far)
-    key = Affine.of({ends: own}).beside(Affine.of({square: [[1.0]], apart: [[1.0]]}))
+    key = Affine.of({ends: target}).beside(Affine.of({square: [[1.0]], apart: [[1.0]]}))
     read = []
     for side, columns in (("left", [0, 1]), ("right", [2, 3])):
         read.append(
@@ -88,10 +88,10 @@ def reachability(task: Reachability, *, attention: Attention = "softmax") -> Net
             )
         )
     both = table(net, read, np.array([[1, 1]]), Space("both", Flag()), np.ones((1, 1)), snap=True)
-    key = Affine.of({ends: own}).beside(Affine.of({square: [[1.0]]})).beside(Affine.of({both: [[0.5]]}))
+    key = Affine.of({ends: target}).beside(Affine.of({square: [[1.0]]})).beside(Affine.of({both: [[0.5]]}))
     some = net.attend(
         "some conjunction for the same target",
-        query=Affine.of({ends: 2 * own}).beside(Affine.constant([-1.0, 1.0])),
+        query=Affine.of({ends: 2 * target}).beside(Affine.constant([-1.0, 1.0])),
         key=key,
         value=Affine.copy(both),
         writes=Space("some", Flag()),
@@ -103,7 +103,7 @@ def reachability(task: Reachability, *, attention: Attention = "softmax") -> Net
     further = snap(net, some, name="bit after the round")
     itself = net.embed_position("itself", Flag(), ((rows[:, [0]] == rows[:, [3]]) & (far == 0)).astype(float))
     yes = np.array([[0.0, 1.0]])
-    made = net.network(
+    network = net.network(
         Output("transducer", task.outputs),
         Readout(((further, yes), (itself, yes)), np.array([0.5, 0.0]), {further: 0.25}),
         "reachability, two layers in a loop over padding tokens",
@@ -111,7 +111,7 @@ def reachability(task: Reachability, *, attention: Attention = "softmax") -> Net
         source="in the spirit of Merrill and Sabharwal 2025, arXiv 2503.03961",
         reuse=False,
     )
-    return replace(made, loops=rounds(task), carries=((bit, further),))
+    return replace(network, loops=rounds(task), carries=((bit, further),))
 
 
 def places(n: int) -> Floats:

@@ -37,7 +37,7 @@ from vitrify.spec.tasks.formula_value import BITS, PAD, FormulaValue, Node
 
 ROUNDING = 1e-9  # of contents that are computed here
 TRUTH = (False, True)
-OWN = np.array([0.0, 1.0])  # the bit of the token
+TOKEN_BITS = np.array([0.0, 1.0])  # the bit of the token
 
 
 @lemma(FormulaValue)
@@ -95,15 +95,15 @@ def _split(contents: Floats, dims: Ints, bit: Floats, left: Ints) -> tuple[Float
 
     In the dimensions `left` there may be anything.
     """
-    found = np.rint(contents[..., dims])
+    permuted = np.rint(contents[..., dims])
     rest = contents.copy()
-    rest[..., dims] -= found
+    rest[..., dims] -= permuted
     rest[..., left] = 0.0
-    rest = rest - OWN[:, None, None] * bit
+    rest = rest - TOKEN_BITS[:, None, None] * bit
     x = rest.reshape(-1, rest.shape[-1])[0]
-    if np.abs(rest - x).max() > ROUNDING or (np.sort(found, axis=-1) != np.arange(len(dims))).any():
+    if np.abs(rest - x).max() > ROUNDING or (np.sort(permuted, axis=-1) != np.arange(len(dims))).any():
         raise Undecided("a position does not hold its bit and one permutation")
-    return x, found.astype(np.int64)
+    return x, permuted.astype(np.int64)
 
 
 def _chosen(
@@ -121,8 +121,8 @@ def _chosen(
     before = x[None] if held is None else np.repeat(x[None], len(held[1]), axis=0)
     if held is not None:
         before[:, own] += held[1]
-    read = written + OWN[:, None] * (bit @ rule.v)
-    contents = before[:, None, None, None] + read[:, None, None] + OWN[:, None, None] * bit
+    read = written + TOKEN_BITS[:, None] * (bit @ rule.v)
+    contents = before[:, None, None, None] + read[:, None, None] + TOKEN_BITS[:, None, None] * bit
     contents = np.repeat(contents, len(at), axis=3)
     left = np.concatenate([np.flatnonzero(bit @ rule.v), own])
     x, letters = _split(ideal.after_units(block, contents, at), dims, bit, left)
@@ -153,7 +153,7 @@ def _composed(
     units = ideal.blocks[block].units
     if units and np.ptp(ideal.places[block] @ units[0], axis=0).max(initial=0.0) > ROUNDING:
         raise Undecided("units that multiply read positions")
-    contents = np.tile(x + written, (len(group), len(group), 2, 1, 1)) + OWN[:, None, None] * bit
+    contents = np.tile(x + written, (len(group), len(group), 2, 1, 1)) + TOKEN_BITS[:, None, None] * bit
     contents[..., here] += group[None, :, None, None]
     contents = contents + (group @ rule.v[here])[:, None, None, None]
     x, results = _split(ideal.after_units(block, contents, 0), after, bit, after[:0])
@@ -204,7 +204,7 @@ def _products(node: Node, word: list[Instruction]) -> tuple[Permutation, Permuta
     ends: dict[bool, set[Permutation]] = {False: set(), True: set()}
     for truth in pairs(TRUTH, repeat=2):
         ends[combine(truth)].add(product([value[t] for value, t in zip(values, truth * 2, strict=True)]))
-    if any(len(found) > 1 for found in ends.values()):
+    if any(len(products) > 1 for products in ends.values()):
         raise Undecided(f"the product of a program depends on more than the value of its {operator}")
     return ends[True].pop(), ends[False].pop()
 
