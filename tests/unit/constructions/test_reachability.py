@@ -75,6 +75,15 @@ def test_more_than_a_thousand_graphs_and_both_links_up_to_12_nodes() -> None:
     assert count > 1000
 
 
+def test_the_answers_of_the_task_are_those_of_networkx() -> None:
+    for graph in (*every_graph_of_three_nodes()[::7], *drawn(6, 4)):
+        task = Reachability(len(graph))
+        bits = nx.to_numpy_array(graph, nodelist=range(len(graph))).astype(int).ravel().astype(str).tolist()
+        answers = task.answers(task.word(bits))
+        assert answers[: task.pairs] == tuple(by_networkx(graph).astype(int).ravel().astype(str).tolist())
+        assert set(answers[task.pairs :]) == {None}
+
+
 def every_graph_of_three_nodes() -> list[nx.DiGraph]:
     matrices = np.array(list(product((0, 1), repeat=9))).reshape(-1, 3, 3)
     return [nx.from_numpy_array(matrix, create_using=nx.DiGraph) for matrix in matrices]
