@@ -154,7 +154,9 @@ def _steps(net: Builder, marks: Space) -> Affine:
     bos = Affine.of({marks: [[0.0], [1.0]]})
     differences, weight = [], None
     for name, coefficients in (("t", [[0.0], [1.0]]), ("t+1", [[1.0], [1.0]])):
-        logarithm = net.embed_formula(f"ln {name}", Reals((f"ln {name}",), 0.0, high), np.array(coefficients), "logarithm")
+        logarithm = net.embed_formula(
+            f"ln {name}", Reals((f"ln {name}",), 0.0, high), np.array(coefficients), "logarithm"
+        )
         first = name == "t"
         query = Affine.of({logarithm: [[1.0]]}, [-np.log(2.0)]) + (bos * NO_WEIGHT if first else Affine.constant(0.0))
         values = np.array([[0.5, 0.0], [-1.0, 1.0]])[:, : 1 if first else 2]
@@ -178,9 +180,7 @@ def _steps(net: Builder, marks: Space) -> Affine:
     for part in (after + even_off, here + odd_off, after + odd_off, weight + bos + Affine.constant(-1.0)):
         reads = reads.beside(part)
     out = np.array([[1.0], [-1.0], [-1.0], [1.0], [-THRESHOLD]])
-    steps = net.units(
-        "steps", reads, Space("± step", Reals(("± step",), -1.0, 1.0)), out, passes=(here, after, weight)
-    )
+    steps = net.units("steps", reads, Space("± step", Reals(("± step",), -1.0, 1.0)), out, passes=(here, after, weight))
     return Affine.copy(steps)
 
 

@@ -201,9 +201,7 @@ class Builder:
         self._positional.append((space, rows))
         return space
 
-    def embed_formula(
-        self, name: str, kind: Kind, coefficients: Floats, function: Function = "polynomial"
-    ) -> Space:
+    def embed_formula(self, name: str, kind: Kind, coefficients: Floats, function: Function = "polynomial") -> Space:
         """Return a space set by a function of the position, of whole coefficients [power, space]."""
         space = Space(name, kind)
         self._formulas.append((space, coefficients, function))
