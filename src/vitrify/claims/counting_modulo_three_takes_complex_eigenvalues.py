@@ -1,4 +1,4 @@
-r"""Counting modulo 3 takes complex eigenvalues: two whole numbers suffice, and real diagonal layers of any depth do not.
+r"""Counting modulo 3 takes complex eigenvalues: two whole numbers suffice; real diagonal layers of any depth do not.
 
 Statement: (a) A linear recurrence of $p - 1$ whole numbers counts modulo a prime $p$ at every length, bit by bit: its
 transition is the companion matrix of a cyclotomic polynomial; modulo $q$ it takes $\varphi(q)$ numbers. (b) Linear
@@ -32,19 +32,8 @@ import numpy as np
 
 from vitrify.arrays import Floats
 from vitrify.bounds.orbits import orbit, random_stack
-from vitrify.claims._nets import (
-    Claim,
-    Domain,
-    Evidence,
-    Method,
-    Quantity,
-    Subject,
-    Subjects,
-    built,
-    check_net,
-    quantities,
-)
-from vitrify.claims._nets import witnessed
+from vitrify.certification.evidence import Domain, Evidence, Method, Quantity, quantities
+from vitrify.claims._nets import Claim, Subject, Subjects, built, check_net, witnessed
 from vitrify.constructions.commutative import group_counters
 from vitrify.constructions.cyclotomic import companion, totient
 from vitrify.net.cells import Cell
@@ -103,7 +92,7 @@ def _states(subject: Subject) -> int:
 
 
 def _rotation(angle: float) -> Evidence:
-    """Return how a rotated point goes on when every operation is rounded to some bits, and how far it gets in float64."""
+    """Return where a rotated point goes when every operation is rounded to some bits, and how far from exact."""
     wrong, seen = 0, list[Quantity]()
     for bits in BITS:
         points = _rotated(angle, bits, LONG if bits == BITS[-1] else STEPS)

@@ -18,15 +18,15 @@ Ours are $\ln t$, $\ln(t+1)$ and $t \bmod 2$, and two layers suffice for margins
 - Layer 2 is uniform: $x = \frac1N\big(\sum_t (-1)^t h_t - \tfrac34 u\big)$ at every position; $x > 0$ iff $k$ is odd.
 
 **Margin.** $h_t = 0$ for $t \ge k$. Up to there $h_t = f(t) - f(t+1) = (k+2n)/((t+2n)(t+1+2n))$ is positive,
-decreasing and convex. So the sum $S$ is at least $\frac12(h_0 + h_{k-1}) \ge u$ for odd $k$, by the means of $\frac{k+2n-1}{2n}$
-and $\frac{2n+1}{k+2n-1}$; it is 0 for $k = 0$; and for even $k \ge 2$ it is at most $h_0 - \frac12 h_1 - \frac12
-h_{k-1}$, which grows with $k$, and at $k = n$ is at most $\frac u2$ because $(n-2)(n-3) \ge 0$. Hence $|x| \ge u/4N =
-1/(4(n+1)(2n+1))$ for all $n$ and $k$, with the right sign.
+decreasing and convex. So the sum $S$ is at least $\frac12(h_0 + h_{k-1}) \ge u$ for odd $k$: with $m = k + 2n - 1$ it
+is $\frac u2(\frac m{2n} + \frac{2n+1}m + \frac1{2n})$. It is 0 for $k = 0$. For even $k \ge 2$ it is at least 0 and
+at most $h_0 - \frac12 h_1 - \frac12 h_{k-1}$, which grows with $k$ and at $k = n$ is at most $\frac u2$, because
+$(n-2)(n-3) \ge 0$. Hence $|x| \ge u/4N = 1/(4(n+1)(2n+1))$ for all $n$ and $k$, with the right sign.
 
 | `finish` | layers | what follows | lead $\ell$ of the right answer |
 | --- | --- | --- | --- |
 | `none` | 2 | logits $\pm x/2$ | $\lvert x\rvert \ge 1/(4(n+1)(2n+1))$ |
-| `norm` | 2 | a layer norm over $(x, -x)$ alone, with $\epsilon = 0$ | $2c$: cross-entropy $\ln(1 + e^{-2c})$, at every $n$ |
+| `norm` | 2 | logits $\pm c$ by a layer norm over $(x, -x)$ alone | $2c$, cross-entropy $\ln(1 + e^{-2c})$: constant |
 | `attention` | 3 | a head that weighs BOS against the letters by $16 N^3 x$ | above 0.9, towards 1 with $n$ |
 
 For `attention`, a further head of layer 1 finds $N^3$ at the last position; leaks of $e^{-4}$ make it smaller by 2 %.

@@ -43,7 +43,7 @@ class PositionFormula:
 
     dim: Annotated[int, Within(0, 1 << 40)]
     coefficients: Annotated[tuple[Coefficient, ...], Within(1, MAX_DEGREE + 1)]
-    function: Function = added("polynomial")
+    function: Function = added("polynomial")  # noqa: RUF009  # a string: ruff does not see through the alias
 
     def exact_to(self, bits: int) -> int:
         """Return the last token whose value, and every step on the way to it, is exact with so many bits."""
