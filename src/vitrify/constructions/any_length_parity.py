@@ -27,7 +27,7 @@ $(n-2)(n-3) \ge 0$. Hence $|x| \ge u/4N = 1/(4(n+1)(2n+1))$ for all $n$ and $k$,
 | --- | --- | --- | --- |
 | `none` | 2 | logits $\pm x/2$ | $\lvert x\rvert \ge 1/(4(n+1)(2n+1))$ |
 | `norm` | 2 | logits $\pm c$ by a layer norm over $(x, -x)$ alone | $2c$, cross-entropy $\ln(1 + e^{-2c})$: constant |
-| `attention` | 3 | a head that weighs BOS against the letters by $16 N^3 x$ | above 0.9, towards 1 with $n$ |
+| `attention` | 3 | a head that weighs BOS against the letters by $16 N^3 x$ | above 0.98, towards 1 with $n$ |
 
 For `attention`, a further head of layer 1 finds $N^3$ at the last position; leaks of $e^{-4}$ make it smaller by 2 %.
 
@@ -111,7 +111,7 @@ def any_length_parity(
     attention: Attention,
     finish: Annotated[Finish, Help("what makes the margin the same at all lengths")] = "none",
     c: Annotated[float, Within(0.001, 1e6), Help("logit of the right state behind a norm")] = 1.0,
-    max_length: MaxLength = 12,
+    max_length: MaxLength = 128,
 ) -> Network:
     """Return a softmax transformer that outputs the state of a parity check after the whole word, at every position."""
     machine, net, marks = _started(automaton, max_length, attention, SOFT_ROUNDING, 3)
