@@ -8,8 +8,9 @@ $\epsilon = 0$, the lead is the constant $2c$, so the cross-entropy is $\ln(1 + 
 Why: In `any_length_parity.py`. An average has no exact number of ones, $k$; but a head whose weight of BOS grows with
 the position $t$ compares $k$ with $t$, and the parity of $t$ at the step is that of $k$.
 Checked: All words to length 8 and 1,000 random ones of 128 letters; then the same arrays, byte by byte, at $n = 10,
-100, 1000$: every number of ones at $n = 10$ and $100$, some at $n = 1000$, letters in random order, and the lead against its law. The answer depends on $(n, k)$ only, so this is every case for its $n$. (c) $c = 1, 4$;
-and the law $2cx/\sqrt{x^2 + \epsilon}$ for $\epsilon = 10^{-12}, 10^{-8}, 10^{-5}$. The longest words by the bound of
+100, 1000$: every number of ones at $n = 10$ and $100$, some at $n = 1000$, letters in random order, and the lead
+against its law. The answer depends on $(n, k)$ only, so this is every case for $n = 10$ and $100$. (c) $c = 1, 4$; and
+the law $2cx/\sqrt{x^2 + \epsilon}$ for $\epsilon = 10^{-12}, 10^{-8}, 10^{-5}$. The longest words by the bound of
 rounding; float32 at that length, without a wrong answer; one more letter, which is refused; and a length with wrong
 answers where nothing is refused: ones only, 1,500 of them under softmax and 3,000 under hard attention.
 Not checked: All lengths: the margin of (b) is proved in exact arithmetic, by hand, and the float law is a bound by
