@@ -78,6 +78,7 @@ def soft_sizes(automaton: Automaton, *, finish: Finish) -> DeclaredSizes:
     "parity-by-position",
     "parity checks at every length, in two layers of hard attention",
     hard_sizes,
+    certified=("to T", "to T"),
     unproved="numbers that are known only within bounds",
     attention="hard",
 )
@@ -102,6 +103,7 @@ def parity_by_position(automaton: Automaton, *, attention: Attention, max_length
     "parity-any-length",
     "parity checks at every length, in two or three softmax layers",
     soft_sizes,
+    certified=("to T", "to T"),
     unproved="whose length is not known",
     attention="softmax",
 )
