@@ -1,4 +1,4 @@
-r"""PARITY takes two layers of softmax or hard attention at every length: neither weights nor positions depend on it.
+r"""PARITY at every length takes two layers of softmax or hard attention: nothing depends on it, positions neither.
 
 Statement: One set of weights decides at every length $n$ whether a word has an odd number of ones, with positions that
 are functions of $t$ alone: (a) two causal layers of hard attention, positions $t, t^2$ and $t \bmod 2$, margin 1; (b)
