@@ -48,7 +48,7 @@ class Orbit:
 
 
 def orbit(weights: Weights[Recurrent] | Weights[Transformer], letter: str, max_steps: int = MAX_STEPS) -> Orbit:
-    """Return the orbit of a network of recurrent layers, without heads and positions, on words of one letter."""
+    """Return the orbit of recurrent layers, without heads and positions, on a letter that is read again and again."""
     net = weights.architecture
     cells = _cells(weights)
     cache, seen = Cache(), dict[bytes, int]()
