@@ -50,7 +50,7 @@ CASES = 10_000
 TWO = 200  # of the net of two layers
 N, D, P = 64, 14, 16  # the size at which the published bound is 12.5 %
 SHARES = (0.1, 0.25, 0.5, 0.75, 0.9, 1.25, 2.0)  # Hdp over n log n, of layers that store
-NEAR = 0.02  # four standard deviations of an error measured on 10,000 cases
+MAX_DISTANCE = 0.02  # four standard deviations of an error measured on 10,000 cases
 FAIR = 1e-9  # what Fano's bound may be above an exact error by rounding
 
 Error = Callable[[], tuple[float, int]]  # the error and on how many cases
@@ -144,7 +144,7 @@ def check(subject: Subject) -> Evidence:
     if "stored" in subject.data:
         expected = subject.data["stored"]
         declared["stores what its size says"] = True
-        measured_errors["stores what its size says"] = abs(error - expected) <= NEAR * (expected > 0)
+        measured_errors["stores what its size says"] = abs(error - expected) <= MAX_DISTANCE * (expected > 0)
         measured_errors |= {"share of the bits of f": subject.data["share"], "(1 - m/n)(1 - 1/n)": expected}
         measured_errors |= {"times the published bound": expected / least["published"] if least["published"] else None}
     elif subject.data["sampled"] and n == N:

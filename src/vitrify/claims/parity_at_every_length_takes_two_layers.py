@@ -42,7 +42,7 @@ from vitrify.net.transformer import Transformer
 from vitrify.net.weights import Weights
 from vitrify.spec.automata.families import cyclic
 
-LENGTHS, EVERY, SAMPLES = (10, 100, 1_000), 100, 1_000  # all numbers of ones to length 100
+LENGTHS, ALL_COUNTS_TO, SAMPLES = (10, 100, 1_000), 100, 1_000  # all numbers of ones to length 100
 PROVED = 48  # letters to which certificates prove softmax nets; hard attention, twice as many
 SHARPNESS = (1.0, 4.0)
 EPSILONS = (1e-12, 1e-8, 1e-5)
@@ -63,7 +63,7 @@ def subjects() -> Subjects:
 def ones(length: int) -> Ints:
     """Return all numbers of ones in words of a length, some of them for long words."""
     few = {0, 1, length // 2, length // 2 + 1, length}
-    return np.array(range(length + 1) if length <= EVERY else sorted(few))
+    return np.array(range(length + 1) if length <= ALL_COUNTS_TO else sorted(few))
 
 
 def leads(weights: Weights[Transformer], length: int, numbers: Ints) -> Floats:

@@ -52,7 +52,6 @@ from vitrify.kit.network import Affine, Builder, Flag, Integers, MultiHot, Netwo
 from vitrify.parameters import Help, Within
 from vitrify.spec.automata.automaton import Automaton
 
-Finish = Literal["none", "norm", "attention"]
 SOFT_ROUNDING = 128  # the factor of $N^3 u$
 THRESHOLD = 0.75  # of the alternating sum, in multiples of u: between 1/2 and 1
 SHARPNESS = 16.0  # of the third layer, for $N^3 x$
@@ -66,7 +65,7 @@ def hard_sizes(automaton: Automaton) -> DeclaredSizes:
     return DeclaredSizes.of_layers((1, 1), (0, 0), 8)
 
 
-def soft_sizes(automaton: Automaton, *, finish: Finish) -> DeclaredSizes:
+def soft_sizes(automaton: Automaton, *, finish: str) -> DeclaredSizes:
     """Return the sizes, the same for every automaton and length."""
     del automaton
     if finish == "attention":
@@ -111,7 +110,9 @@ def any_length_parity(
     automaton: Automaton,
     *,
     attention: Attention,
-    finish: Annotated[Finish, Help("what makes the margin the same at all lengths")] = "none",
+    finish: Annotated[
+        Literal["none", "norm", "attention"], Help("what makes the margin the same at all lengths")
+    ] = "none",
     c: Annotated[float, Within(0.001, 1e6), Help("logit of the right state behind a norm")] = 1.0,
     max_length: MaxLength = 128,
 ) -> Network:
