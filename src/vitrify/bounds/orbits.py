@@ -55,7 +55,7 @@ def orbit(weights: Weights[Recurrent] | Weights[Transformer], letter: str, max_s
     net.forward(weights.prepared, np.zeros((1, net.pads), dtype=np.int64), cache=cache)
     token = np.array([[net.inputs.index(letter)]])
     for length in range(max_steps + 1):
-        parts = [cache.state(f"blocks.{block}.rec", np.zeros(0)) for block in cells]
+        parts = [np.asarray(cache.state(f"blocks.{block}.rec", np.zeros(0))) for block in cells]
         key = b"".join((part + 0.0).tobytes() for part in parts)  # + 0.0: no negative zeros
         if key in seen:
             return Orbit(letter, seen[key], length - seen[key])

@@ -59,16 +59,12 @@ def check(subject: Subject) -> Evidence:
     same = {tuple(a.tobytes() for n, a in net.arrays.items() if "W_pos" not in n) for net in chains}
     read = (SYMBOLS + 1) ** (ORDER - 1)
     bits = [2 * power + 1 for power in powers]
-    declared = {"slots": [(ORDER - 1) * (SYMBOLS + 1)] * len(bits), "bits of a position": bits}
-    found = {
-        **measured,
-        "numbers in positions of the chains": sum(map(_positions, chains)),
-        "sets of weights": len(same),
-    }
-    declared |= {"numbers in positions of the chains": 0, "sets of weights": 1, "bits of the chain": 1}
+    once = {"numbers in positions of the chains": 0, "sets of weights": 1, "bits of the chain": 1}
+    declared = {"slots": [(ORDER - 1) * (SYMBOLS + 1)] * len(bits), "bits of a position": bits, **once}
+    chain = (sum(map(_positions, chains)), len(same), _bits(_stream(_chain(LENGTH))))
+    found = {**measured, **dict(zip(once, chain, strict=True))}
     domain = Domain("maximum lengths T", Method.SAMPLED, len(powers), 2 ** powers[0], 2 ** powers[-1])
     evidence = witnessed(None, len(powers), domain)
-    found["bits of the chain"] = _bits(_stream(_chain(LENGTH)))
     units = quantities({"most units": read - 1}, {"most units": max(measured["units"])}, "<=")
     return evidence.adding(*quantities(declared, found), *units)
 

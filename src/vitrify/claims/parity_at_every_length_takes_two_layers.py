@@ -29,6 +29,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from math import exp, log1p, sqrt
+from typing import Any
 
 import numpy as np
 
@@ -109,7 +110,7 @@ def weights_name(kind: str) -> str:
     return "parity-by-position" if kind == "hard" else "parity-any-length"
 
 
-def choices(subject: Subject) -> dict[str, object]:
+def choices(subject: Subject) -> dict[str, Any]:
     """Return the options with which the network of a subject is built."""
     named = {"finish": subject.data["kind"]} if subject.data["kind"] != "hard" else {}
     return named | ({"c": subject.data["c"]} if "c" in subject.data else {})

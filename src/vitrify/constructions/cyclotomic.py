@@ -21,7 +21,7 @@ All numbers are whole and repeat: nothing is rounded at any length. Other automa
 from __future__ import annotations
 
 from functools import cache, reduce
-from math import gcd, pi
+from math import cos, gcd, pi
 
 import numpy as np
 
@@ -131,7 +131,7 @@ def ramanujan_sum(order: int, difference: int) -> int:
     >>> [ramanujan_sum(3, difference) for difference in range(3)]
     [2, -1, -1]
     """
-    return round(sum(np.cos(2 * pi * power * difference / order) for power in range(order) if gcd(order, power) == 1))
+    return round(sum(cos(2 * pi * power * difference / order) for power in range(order) if gcd(order, power) == 1))
 
 
 def _powers(order: int) -> Floats:

@@ -86,14 +86,15 @@ class Network:
     @property
     def inputs_of_stream(self) -> tuple[Space, ...]:
         """Return the spaces that the token or the position sets."""
-        return tuple(space for space, *_ in (*self.embedded, *self.positional, *self.formulas))
+        tabled = tuple(space for space, _ in (*self.embedded, *self.positional))
+        return (*tabled, *(space for space, *_ in self.formulas))
 
 
 def _lines(network: Network) -> Iterator[str]:
     yield f"Network {network.name!r}: {len(network.inputs)} inputs, at most {network.max_length} tokens"
-    for source, tables in (("token", network.embedded), ("position", (*network.positional, *network.formulas))):
-        for space, *_ in tables:
-            yield f"  {space.name} ← {source}  [{space.kind.tag} {space.size}]"
+    tokens = {space for space, _ in network.embedded}
+    for space in network.inputs_of_stream:
+        yield f"  {space.name} ← {'token' if space in tokens else 'position'}  [{space.kind.tag} {space.size}]"
     for operation in network.operations:
         reads = ", ".join(space.name for space in operation.reads) or "nothing"
         what = {Attend: "head", Recur: "recurrence", Norm: "norm"}.get(type(operation), "")

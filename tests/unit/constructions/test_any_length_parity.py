@@ -46,7 +46,8 @@ def exact_mean(ones: int, length: int) -> Fraction:
 
     steps = [max(compared(t), Fraction(0)) - max(compared(t + 1), Fraction(0)) for t in range(length + 1)]
     at_bos = Fraction(1, 2) / (Fraction(1, 2) + length)
-    return (sum((-1) ** t * step for t, step in enumerate(steps)) - Fraction(3, 4) * at_bos) / (length + 1)
+    alternating = sum(((-1) ** t * step for t, step in enumerate(steps)), start=Fraction(0))
+    return (alternating - Fraction(3, 4) * at_bos) / (length + 1)
 
 
 def test_the_margin_is_at_least_its_bound_for_every_count_in_exact_arithmetic() -> None:

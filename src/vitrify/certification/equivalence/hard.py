@@ -190,7 +190,7 @@ def _product(x: Floats, matrix: Floats, bias: Floats | float = 0.0) -> Floats:
 
 def _is_usual(array: Floats | float) -> bool:
     scaled = array * USUAL_STEPS
-    return bool((scaled == np.round(scaled)).all())
+    return bool(np.all(scaled == np.round(scaled)))
 
 
 def _sum(*parts: Floats) -> Floats:

@@ -24,6 +24,7 @@ import numpy as np
 from vitrify.arrays import Bools, Floats, Ints
 from vitrify.certification.equivalence.catalogue import SpecCase, SpecProof, lemma
 from vitrify.certification.margins.values import Undecided
+from vitrify.certification.oracles.right import Oracle
 from vitrify.certification.precision.formats import FORMATS
 from vitrify.certification.precision.rounding import bounded_logits, supports
 from vitrify.net.inference import with_pads
@@ -52,7 +53,7 @@ def letter_counts(case: SpecCase) -> SpecProof:
         raise Undecided("not all heads see the whole word, or all letters so far")
     classes = _classes(weights, case.spec)
     checked = _Reads(tabulated(weights), causal=masks == {"causal"}).check()
-    count = sum(_check_counts(case, words) for words in _words(net, classes))
+    count = sum(_check_counts(weights, case.oracle, words) for words in _words(net, classes))
     return SpecProof("counts of letters", net.max_length, {"heads and units": checked, "counts": count}, exact=True)
 
 
@@ -76,14 +77,16 @@ def _words(net: Transformer, classes: tuple[int, int]) -> list[Ints]:
     return [np.where(np.tri(n + 1, n, -1, dtype=bool), other, one).astype(np.int64) for n in lengths]
 
 
-def _check_counts(case: SpecCase, words: Ints) -> int:
-    """Return the number of counts of words for which an answer is right in spite of rounding; refuse others."""
-    logits, error = bounded_logits(case.weights, with_pads(case.net, words), FORMATS["float64"])
-    known = case.oracle.known(words)[..., None]
+def _check_counts(weights: Weights[Transformer], oracle: Oracle, words: Ints) -> int:
+    """Return the number of words, one for each count, after which all answers are right in spite of rounding."""
+    known = np.asarray(oracle.known(words), dtype=np.int64)[..., None]
+    if oracle.answer != "symbol" or (known < 0).any():
+        raise Undecided("not every prefix has a right symbol")
+    logits, error = bounded_logits(weights, with_pads(weights.architecture, words), FORMATS["float64"])
     right = np.take_along_axis(logits - SLACK * error, known, axis=-1)
     others = logits + SLACK * error
     np.put_along_axis(others, known, -np.inf, axis=-1)
-    if case.oracle.answer != "symbol" or not (right > others.max(axis=-1, keepdims=True)).all():
+    if not (right > others.max(axis=-1, keepdims=True)).all():
         raise Undecided(f"an answer to a word of {words.shape[1]} letters is wrong, or might be after rounding")
     return len(words)
 
@@ -107,7 +110,7 @@ class _Reads:
             self._write(heads)
             if block.units:
                 into, out = self.arrays[f"blocks.{index}.mlp.W_in"], self.arrays[f"blocks.{index}.mlp.W_out"]
-                self._write([tuple(out[_reads(into, dims)].any(axis=0) for dims in self._kinds)])
+                self._write([tuple(np.asarray(out[_reads(into, dims)].any(axis=0)) for dims in self._kinds)])
             checked += len(heads) + block.units
         if (self.own & self.arrays["unembed.W_U"].any(axis=1)).any():
             raise Undecided("the readout reads the letter of a position")
