@@ -204,17 +204,15 @@ class _Samples:
             yield LengthErrors(length, len(words), wrong, complete=False)
 
 
-def _facts(
-    observations: Observations, machine: MooreMachine, covered: tuple[int, int] | None, word: Letters | None
-) -> Iterator[Quantity]:
+def _facts(observations: Observations, machine: MooreMachine, covered: int, word: Letters | None) -> Iterator[Quantity]:
     """Yield what else was measured."""
     yield Quantity(MARGIN, observations.smallest)
     if observations.close:
         yield Quantity(CLOSE_ANSWERS, len(observations.close))
     if observations.open:
         yield Quantity(OPEN_ANSWERS, observations.open)
-    if covered is not None and covered[0]:
-        yield Quantity(COVERED, covered[0])
+    if covered:
+        yield Quantity(COVERED, covered)
     # n + m - 2 letters tell machines of n and m states apart; one more where the empty word does not count
     rivals = observations.complete + 3 - observations.first - len(machine.answers)
     if word is None and rivals > len(machine.answers):

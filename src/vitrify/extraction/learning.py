@@ -46,7 +46,7 @@ class Learner:
         self.observations, self.max_states, self.sampled = observations, max_states, sampled
         self.settled: MooreMachine | None = None
         self.best: MooreMachine | None = None
-        self.covered: tuple[int, int] | None = None  # number and largest length of words of the W-method
+        self.covered = 0  # words of the W-method on which the last machine is right
         self._score, self.rounds = (-1, 0), 0
 
     def learn(self) -> MooreMachine:
@@ -89,11 +89,11 @@ class Learner:
 
     def _uncovered(self, machine: MooreMachine) -> Letters | None:
         """Return a word of the W-method after which a machine is wrong."""
-        words = [*islice(self._cover(machine), MAX_COVER)]
-        self.covered = (len(words), max(map(len, words), default=0))
+        words, self.covered = [*islice(self._cover(machine), MAX_COVER)], 0
         for batch in by_length(words):
             if (word := difference(self.observations, machine, batch)) is not None:
                 return word
+        self.covered = len(words)
         return None
 
     def _cover(self, machine: MooreMachine) -> Iterator[Letters]:

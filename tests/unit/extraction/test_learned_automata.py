@@ -16,7 +16,7 @@ from vitrify.certification.evidence import Scope
 from vitrify.errors import InputError
 from vitrify.extraction import observations as module
 from vitrify.extraction.callables import callable_net
-from vitrify.extraction.result import CLOSE_ANSWERS, MARGIN, OPEN_ANSWERS
+from vitrify.extraction.result import CLOSE_ANSWERS, COVERED, MARGIN, OPEN_ANSWERS
 from vitrify.net.sparse import dense
 from vitrify.net.transformer import Transformer
 from vitrify.net.weights import Weights
@@ -177,6 +177,7 @@ def test_an_interruption_leaves_the_best_automaton_and_a_file_to_go_on_from(
     headline = first.evidence.headline
     assert headline is not None
     assert headline.longest == 5
+    assert first.evidence.measured(COVERED) is None  # none of these words was run
     assert "longer ones were not compared" in first.known or first.evidence.verdict == "fails"
     resumed, calls[:] = True, []
     second = v.extract(net, max_length=10, resume=file)
