@@ -247,6 +247,11 @@ class TuringMachine(Thinking):
         shown = [tape.get(cell, self.blank) for cell in range(min(cells), max(cells) + 1)] if cells else []
         return summary | {"tape": " ".join(shown)}
 
+    def missing(self, prompt: Sequence[str], thought: Sequence[str]) -> str:
+        """Return the state of a machine that has not halted."""
+        state = self.conclusion(prompt, thought)["state"]
+        return "" if state in self.halt else f"after {len(thought)} steps the machine has not halted (state {state})"
+
 
 def _key(name: str) -> str:
     return name if BARE.fullmatch(name) else json_text(name)
