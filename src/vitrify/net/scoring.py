@@ -146,7 +146,8 @@ class _Scorer:
 
     def take(self, batch: Sequence[LabeledExample]) -> None:
         """Run a network on some examples and compare its answers."""
-        pairs = [(example, self.symbols(example)) for example in batch]
+        spelled = [self.spelled(example) for example in batch]
+        pairs = [(example, self.symbols(example)) for example in spelled]
         fitting = [pair for pair in pairs if self.longest is None or len(pair[1]) <= self.longest]
         self.counts["left out"] += len(pairs) - len(fitting)
         for (example, _), answer in zip(fitting, self.answers(fitting), strict=True):
@@ -161,16 +162,19 @@ class _Scorer:
         inputs = self.weights.architecture.inputs if has_positions(self.weights) else ()
         return frozenset() if set(UNKNOWN) & set(inputs) else frozenset(inputs)
 
-    def symbols(self, example: LabeledExample) -> tuple[str, ...]:
-        """Return the symbols that the network reads; a word that it does not know may be its characters."""
-        sequence = example.sequence
+    def spelled(self, example: LabeledExample) -> LabeledExample:
+        """Return an example as symbols: a word of a text that the network does not know may be its characters."""
+        sequence, answers = example.sequence, dict(example.answers)
         if isinstance(sequence, str):
-            known = self.vocabulary
-            split = (list(word) if word not in known and set(word) <= known else [word] for word in sequence.split())
-            sequence = tuple(symbol for word in split for symbol in word)
-        if self.append is None:
-            return sequence
-        return sequence + (self.append,) * len(example.answers.get("output", ("one",)))
+            sequence = _spelled(sequence.split(), self.vocabulary)
+        if "output" in answers:
+            answers["output"] = _spelled(answers["output"], frozenset(self.weights.architecture.output.symbols))
+        return LabeledExample(example.where, sequence, answers)
+
+    def symbols(self, example: LabeledExample) -> tuple[str, ...]:
+        """Return the symbols that the network reads, with those that are appended."""
+        appended = () if self.append is None else (self.append,)
+        return (*example.sequence, *appended * len(example.answers.get("output", ("one",))))
 
     def answers(self, pairs: Sequence[tuple[LabeledExample, tuple[str, ...]]]) -> Iterator[Answer]:
         """Return the answers of the network to examples, in their order."""
@@ -260,6 +264,12 @@ class _Scorer:
 
 
 NOT_GIVEN = object()  # an answer that networks of this kind do not give
+
+
+def _spelled(words: Sequence[str], known: frozenset[str]) -> tuple[str, ...]:
+    """Return words as symbols: those that are unknown, but whose characters are known, as their characters."""
+    split = (list(word) if word not in known and set(word) <= known else [word] for word in words)
+    return tuple(symbol for word in split for symbol in word)
 
 
 def _named(answer: Answer, name: str, expected: Any) -> Any:
