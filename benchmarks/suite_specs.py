@@ -10,11 +10,21 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from itertools import product
 from typing import Any
 
+from benchmarks.suite_numbers import (
+    bracket_values,
+    equation_solutions,
+    number_outputs,
+    number_strings,
+    product_digits,
+    root_circuit,
+    root_strings,
+    sum_digits,
+)
+from benchmarks.suite_parts import ASK, BITS, LENGTH, MODULUS, asked, at, never, one_of, where
+
 from vitrify.spec.automata.automaton import Automaton
-from vitrify.spec.computation.circuit import Circuit, Gates
 from vitrify.spec.kinds import Spec
 from vitrify.spec.logic.crasp import Crasp
 from vitrify.spec.programs.expression import (
@@ -25,9 +35,7 @@ from vitrify.spec.programs.expression import (
     before,
     choose,
     count,
-    everywhere,
     expression,
-    first,
     indices,
     last,
     marked,
@@ -36,21 +44,16 @@ from vitrify.spec.programs.expression import (
     upto,
     width,
 )
-from vitrify.spec.programs.program import program
 
-ASK = "?"
-BITS = ("0", "1")
-MODULUS = 5
 STEPS = {"0": 0, "1": 1, "2": -1}  # moves on a cycle
-LENGTH = width(everywhere)
 
 
 @dataclass(frozen=True)
 class Entry:
     """A language or task: its spec for inputs up to a length, and how `vitrify score` runs it.
 
-    `longest` is the longest input that is built for; None where any length costs the same. `decode` stands for a chain
-    of thought.
+    `longest` is the longest input that is built for; None for automata, which recurrent nets run at any length.
+    `decode` stands for a chain of thought, whose net reads inputs of one length.
     """
 
     definition: str
@@ -58,27 +61,6 @@ class Entry:
     append: bool = False
     decode: bool = False
     longest: int | None = None
-    construction: str = "auto"
-
-
-def where(symbol: str) -> Expr:
-    """Return the position of the first occurrence of a symbol, or -1."""
-    return first(marked(tokens == symbol), indices, default=-1)
-
-
-def at(position: Operand, values: Operand, default: Any = None) -> Expr:
-    """Return the value at a position that is computed here."""
-    return aggregate(select(indices, position), values, default)
-
-
-def never(flag: Operand) -> Expr:
-    """Return True if a flag is true nowhere."""
-    return count(flag) == 0
-
-
-def one_of(symbols: str | tuple[str, ...]) -> Expr:
-    """Return True where the token is one of some symbols."""
-    return apply(lambda token: token in symbols, tokens)
 
 
 # Automata
@@ -149,7 +131,7 @@ def arithmetic_values(_length: int) -> Spec:
         return term(state, letter, {"5": "+", "6": "-", "7": "*"}) or "error"
 
     name = lambda state: state if isinstance(state, str) else ",".join(map(str, state))  # noqa: E731
-    return Automaton.explore(EMPTY_TERM, (*"01234567", ASK), step, lambda state: state == "0", name)
+    return Automaton.explore(EMPTY_TERM, (*"01234567", ASK), step, lambda state: str(state) == "0", name)
 
 
 def cycle_strings(_length: int) -> Spec:
@@ -185,22 +167,17 @@ def regex(expression: str) -> Callable[[int], Spec]:
 
 def majority(length: int) -> Spec:
     """Return the counting program of strings with more 1s than 0s."""
-    return Crasp.from_text(f"alphabet: 0 1 ?\nlength: {length + 1}\n#\"1\" > #\"0\"")
+    return Crasp.from_text(f'alphabet: 0 1 ?\nlength: {length + 1}\n#"1" > #"0"')
 
 
 # Strings, whose parts a program compares
-
-
-def asked(root: Expr, alphabet: Any, length: int) -> Spec:
-    """Return the program of an expression over an alphabet and ?, for words to a length."""
-    return program(root, (*alphabet, ASK), length)
 
 
 def marked_strings(source: Callable[[Expr], Expr], length: int) -> Spec:
     """Return the program of strings w # v, v of the length of w: symbol i of v is symbol `source` of w."""
     middle = where("#")
     wrong = (indices > middle) & (tokens != ASK) & (at(source(middle), tokens) != tokens)
-    right = (count(tokens == "#") == 1) & never(wrong) & (LENGTH == 2 * middle + 2)
+    right = (count(tokens == "#") == 1) & never(wrong) & (2 * middle + 2 == LENGTH)
     return asked(right, (*BITS, "#"), length + 1)
 
 
@@ -230,7 +207,9 @@ def sorted_strings(length: int) -> Spec:
         here = tokens == symbol
         right = right & (count(here & (indices < middle)) == count(here & (indices > middle)))
     previous = at(indices - 1, tokens)
-    falling = apply(lambda left, own: own in symbols and left is not None and left in symbols and left > own, previous, tokens)
+    falling = apply(
+        lambda left, own: own in symbols and left is not None and left in symbols and left > own, previous, tokens
+    )
     return asked(right & never(falling & (indices > middle)), (*symbols, "#"), length + 1)
 
 
@@ -260,7 +239,7 @@ def stack_strings(length: int) -> Spec:
     acting = one_of(("push0", "push1", "pop"))
     late = one_of(BITS) & (width(marked(acting) & upto) > 0) & (indices < where("#"))
     wrong = (indices > where("#")) & (tokens != ASK) & (symbol != tokens)
-    right = (count(tokens == "#") == 1) & never(late) & never(wrong) & (LENGTH == where("#") + 2 + height)
+    right = (count(tokens == "#") == 1) & never(late) & never(wrong) & (where("#") + 2 + height == LENGTH)
     return asked(right, (*pushes, "pop", "#"), length + 1)
 
 
@@ -293,170 +272,6 @@ def sorted_words(length: int) -> Spec:
     return asked(result, "01234", 2 * length)
 
 
-# Numbers: position i of a program holds digit i
-
-
-def operand(start: Expr, end: Expr) -> Expr:
-    """Return the bit i of the number that is written from `start` to before `end`, at position i."""
-    position = start + indices
-    return choose(position < end, apply(lambda bit: int(bit == "1"), at(position, tokens)), 0)
-
-
-def product_columns(left: Expr, right: Expr, digits: int) -> Expr:
-    """Return the sums of the columns of a written product; the right number has at most so many digits."""
-    total = expression(0)
-    for shift in range(digits):
-        bit = first(select(indices, shift), right, default=0)
-        total = total + bit * at(indices - shift, left, 0)
-    return total
-
-
-def carried(columns: Expr, most: int) -> Expr:
-    """Return the digits of a number from sums of columns of at most `most`: carries are saved, then looked ahead."""
-    while most > 2:
-        width_ = most.bit_length()
-        parts = [columns % 2] + [at(indices - place, columns // 2**place % 2, 0) for place in range(1, width_)]
-        columns, most = sum(parts[1:], parts[0]), width_
-    carry = last(marked(columns != 1) & before, columns == 2, default=False)
-    return (columns + choose(carry, 1, 0)) % 2
-
-
-def number_strings(operator: str, digits: Callable[[Expr, Expr, int], Expr], length: int) -> Spec:
-    """Return the program of strings x op y = z, numbers with any number of leading zeros (at their ends)."""
-    sign, equals, end = where(operator), where("="), where(ASK)
-    left, right = operand(expression(0), sign), operand(sign + 1, equals)
-    wrong = digits(left, right, length) != operand(equals + 1, end)
-    shape = (count(tokens == operator) == 1) & (count(tokens == "=") == 1) & (sign > 0)
-    filled = (equals > sign + 1) & (end > equals + 1)
-    return asked(shape & filled & never(wrong), (*BITS, operator, "="), length + 1)
-
-
-def number_outputs(digits: Callable[[Expr, Expr, int], Expr], length: int) -> Spec:
-    """Return the program that prints the result for `x 2 y`, without leading zeros, then 2."""
-    sign, end = where("2"), where(ASK)
-    result = digits(operand(expression(0), sign), operand(sign + 1, end), length)
-    top = apply("max", last(marked(result == 1), indices, default=0), 0)
-    index = indices - end
-    digit = at(index, result, 0)
-    written = apply(lambda bit, inside: str(bit) if inside else "2", digit, index <= top)
-    return asked(written, (*BITS, "2"), 2 * length)
-
-
-def sum_digits(left: Expr, right: Expr, _length: int) -> Expr:
-    return carried(left + right, 2)
-
-
-def product_digits(left: Expr, right: Expr, length: int) -> Expr:
-    """Return the digits of a product: shifts of the longer number are added, as one has at most half of the digits."""
-    swapped = last(marked(left == 1), indices, default=0) < last(marked(right == 1), indices, default=0)
-    long, short = choose(swapped, right, left), choose(swapped, left, right)
-    half = length // 2
-    return carried(product_columns(long, short, half), half)
-
-
-def root_strings(length: int) -> Spec:
-    """Return the program of strings x = z with z² ≤ x ≤ z² + 2z."""
-    equals, end = where("="), where(ASK)
-    number, root = operand(expression(0), equals), operand(equals + 1, end)
-    columns = product_columns(root, root, length - 2)
-    low, high = carried(columns, length - 2), carried(columns + at(indices - 1, root, 0), length - 1)
-    above = last(marked(low != number), low == 1, default=False)
-    below = last(marked(high != number), high == 0, default=False)
-    shape = (count(tokens == "=") == 1) & (equals > 0) & (end > equals + 1)
-    return asked(shape & ~above & ~below, (*BITS, "="), length + 1)
-
-
-def root_circuit(length: int) -> Circuit:
-    """Return the circuit of a number's root, both with the highest bit first, bit by bit as by hand."""
-    gates = Gates([f"x{place}" for place in range(length)])
-    bits = [0] * (length % 2) + [*gates.literals]
-    rest: list[int] = []  # lowest bit first
-    root: list[int] = []  # highest bit first
-    for high, low in zip(bits[::2], bits[1::2], strict=True):
-        rest = [low, high, *rest]
-        trial = [1, 0, *reversed(root)]  # 4 · root + 1
-        size = max(len(rest), len(trial))
-        carry, difference = 1, []
-        for place in range(size):
-            own = rest[place] if place < len(rest) else 0
-            digit, carry = gates.sum(own, (trial[place] if place < len(trial) else 0) ^ 1, carry)
-            difference.append(digit)
-        old = rest + [0] * (size - len(rest))
-        pairs = zip(difference, old, strict=True)
-        chosen = [gates.disjunction(gates.conjunction(carry, new), gates.conjunction(carry ^ 1, own)) for new, own in pairs]
-        root.append(carry)
-        rest = chosen[: len(root) + 1]  # a rest is at most twice the root
-    return gates.circuit([(f"r{place}", literal) for place, literal in enumerate(root)])
-
-
-# Expressions with brackets
-
-
-def evaluated(leaves: Mapping[str, int], combine: Callable[[int, str, int], int], depth: int) -> Expr:
-    """Return, at every digit and closing bracket, the value of the expression that ends there.
-
-    Every operation has brackets of its own; they are nested at most `depth` deep. 5, 6, 7 are + - *, 8 and 9 brackets.
-    """
-    previous = at(indices - 1, tokens)
-    operator = one_of("567") & apply(lambda token: token in leaves or token == "9", previous)
-    negated = apply(lambda token, sign: token == "6" and not sign, previous, at(indices - 1, operator, False))
-    height = width(marked(tokens == "8") & upto) - width(marked(tokens == "9") & upto)
-    inside = choose(tokens == "9", height + 1, -1)
-    opening = last(select(choose(tokens == "8", height, -2), inside) & before, indices, default=-1)
-    sign = last(select(choose(operator, height, -2), inside) & before, indices, default=-1)
-    sign = choose(sign > opening, sign, -1)
-    symbol = at(sign, tokens, "")
-    value = apply(
-        lambda token, minus: -1 if token not in leaves else combine(leaves["0"], "6", leaves[token]) if minus else leaves[token],
-        tokens, negated,
-    )  # fmt: skip
-    at_leaf = value
-    for _ in range(depth):
-        left, right = at(sign - 1, value, -1), at(indices - 1, value, -1)
-        joined = apply(
-            lambda a, op, b: -1 if b < 0 or (op and a < 0) else combine(a, op, b) if op else b, left, symbol, right
-        )
-        value = choose(tokens == "9", joined, at_leaf)
-    return value
-
-
-def depth_of(length: int) -> int:
-    """Return how deep brackets are nested in an expression of a length: every level takes four more symbols."""
-    return max(1, (length + 1) // 4)
-
-
-def _calculate(a: int, sign: str, b: int) -> int:
-    return {"5": a + b, "6": a - b, "7": a * b}.get(sign, 0) % MODULUS
-
-
-def bracket_values(length: int) -> Spec:
-    value = evaluated({str(digit): digit for digit in range(MODULUS)}, _calculate, depth_of(length))
-    return asked(at(indices - 1, value, 0), tuple(map(str, range(10))), length + 1)
-
-
-def _linear(a: int, sign: str, b: int) -> int:
-    """Combine polynomials p + qx, as 5p + q; products of two x do not occur."""
-    (p, q), (r, s) = divmod(a, MODULUS), divmod(b, MODULUS)
-    if sign == "7":
-        return p * r % MODULUS * MODULUS + (p * s + q * r) % MODULUS
-    sign_ = 1 if sign == "5" else -1
-    return (p + sign_ * r) % MODULUS * MODULUS + (q + sign_ * s) % MODULUS
-
-
-def equation_solutions(length: int) -> Spec:
-    """Return the program of the x that solves an equation; 10 is x and 11 the sign =."""
-    leaves = {"10": 1} | {str(digit): digit * MODULUS for digit in range(MODULUS)}
-    value = evaluated(leaves, _linear, depth_of(length - 2))
-    left, right = at(where("11") - 1, value, -1), at(where("11") + 1, tokens)
-
-    def solution(line: int, digit: Any) -> str:
-        p, q = divmod(line, MODULUS)
-        roots = [x for x in range(MODULUS) if str((p + q * x) % MODULUS) == digit]
-        return str(roots[0]) if len(roots) == 1 else "none"
-
-    return asked(apply(solution, left, right), tuple(map(str, range(12))), length + 1)
-
-
 FLARE: Mapping[str, Entry] = {
     "even-pairs": Entry("first and last symbol are equal, or the string is empty", even_pairs),
     "repeat-01": Entry("(01)*", regex("(01)*")),
@@ -479,11 +294,13 @@ FLARE: Mapping[str, Entry] = {
     ),
     "odds-first": Entry(
         "w # symbols of w at places 1, 3, …, then 2, 4, …",
-        partial(marked_strings, lambda m: odd_places_first(indices - m - 1, m)), append=True, longest=40,
-    ),  # fmt: skip
+        partial(marked_strings, lambda m: odd_places_first(indices - m - 1, m)),
+        append=True,
+        longest=40,
+    ),
     "binary-addition": Entry("x + y = z", partial(number_strings, "+", sum_digits), append=True, longest=40),
-    "binary-multiplication": Entry("x * y = z", partial(number_strings, "*", product_digits), append=True, longest=24),
-    "compute-sqrt": Entry("x = z, z the root of x rounded down", root_strings, append=True, longest=20),
+    "binary-multiplication": Entry("x * y = z", partial(number_strings, "*", product_digits), append=True, longest=40),
+    "compute-sqrt": Entry("x = z, z the root of x rounded down", root_strings, append=True, longest=40),
     "bucket-sort": Entry("w # w sorted, symbols 1 to 5", sorted_strings, append=True, longest=40),
 }
 
@@ -501,11 +318,13 @@ CHOMSKY: Mapping[str, Entry] = {
     "duplicate_string": Entry(
         "the input twice", partial(rewritten, lambda i, n: choose(i < n, i, i - n), 2), append=True, longest=21
     ),
-    "missing_duplicate_string": Entry("the symbol of w w that is written as 2", missing_symbol, append=True, longest=21),
+    "missing_duplicate_string": Entry("the symbol of w w written as 2", missing_symbol, append=True, longest=21),
     "odds_first": Entry(
         "symbols at indices 1, 3, …, then 0, 2, …",
-        partial(rewritten, lambda i, n: choose(i < n // 2, 2 * i + 1, 2 * (i - n // 2)), 1), append=True, longest=21,
-    ),  # fmt: skip
+        partial(rewritten, lambda i, n: choose(i < n // 2, 2 * i + 1, 2 * (i - n // 2)), 1),
+        append=True,
+        longest=21,
+    ),
     "binary_addition": Entry(
         "the sum of `x 2 y`, then 2", partial(number_outputs, sum_digits), append=True, longest=21
     ),

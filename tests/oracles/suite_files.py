@@ -1,4 +1,4 @@
-"""Samples of FLaRe languages and Chomsky-hierarchy tasks, in the layouts of their files, by plain Python without vitrify.
+"""Samples of FLaRe languages and Chomsky-hierarchy tasks in the layouts of their files, without vitrify.
 
 Every language has a test of membership and a sampler of members; strings outside of it are edited members and random
 strings. Every task has a sampler of an input of a length with its output, as numbers of symbols.
@@ -10,6 +10,7 @@ import json
 import math
 import random
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -37,7 +38,7 @@ def split(word: Words, *signs: str) -> list[Words] | None:
     places = [-1, *map(word.index, signs), len(word)]
     if places != sorted(places):
         return None
-    return [word[a + 1 : b] for a, b in zip(places, places[1:], strict=False)]
+    return [word[a + 1 : b] for a, b in pairwise(places)]
 
 
 # Languages of FLaRe: membership
@@ -69,7 +70,7 @@ def evaluates(word: Words) -> bool:
         return False
     left = parts[0]
     ordered = all((symbol in "01234") == (place % 2 == 0) for place, symbol in enumerate(left))
-    return len(left) % 2 == 1 and ordered and eval("".join(left)) % 5 == int(parts[1][0])  # noqa: S307
+    return len(left) % 2 == 1 and ordered and eval("".join(left)) % 5 == int(parts[1][0])
 
 
 def nested(word: Words, depth: int = 3) -> bool:
@@ -130,7 +131,7 @@ def some_expression(rng: random.Random, size: int) -> Words:
     word = [rng.choice("01234")]
     for _ in range(max(0, size - 3) // 2):
         word += [rng.choice("+-*"), rng.choice("01234")]
-    return [*word, "=", str(eval("".join(word)) % 5)]  # noqa: S307
+    return [*word, "=", str(eval("".join(word)) % 5)]
 
 
 def some_brackets(rng: random.Random, size: int, depth: int = 3) -> Words:
@@ -235,9 +236,9 @@ def strings(name: str, rng: random.Random, count: int, longest: int) -> list[tup
     while len(words) < count:
         word = some(rng, rng.randint(1, longest))
         kind = rng.random()
-        if kind > 0.85:
+        if kind > 0.75:
             word = rng.choices(alphabet, k=rng.randint(1, longest))
-        elif kind > 0.5:
+        elif kind > 0.4:
             for _ in range(rng.randint(1, 2)):
                 place = rng.randrange(len(word) + 1)
                 word = word[:place] + rng.choices(alphabet, k=rng.randint(0, 1)) + word[place + rng.randint(0, 1) :]
@@ -269,7 +270,7 @@ def draw(rng: random.Random, symbols: int, size: int) -> Numbers:
 
 def task_expression(rng: random.Random, size: int) -> tuple[Numbers, Numbers]:
     word = [rng.randrange(5, 8) if place % 2 else rng.randrange(5) for place in range(size)]
-    return word, [eval("".join("01234+-*"[symbol] for symbol in word)) % 5]  # noqa: S307
+    return word, [eval("".join("01234+-*"[symbol] for symbol in word)) % 5]
 
 
 def task_stack(rng: random.Random, size: int) -> tuple[Numbers, Numbers]:
@@ -296,7 +297,7 @@ def symbols_of(text: str) -> Numbers:
 
 def task_brackets(rng: random.Random, size: int) -> tuple[Numbers, Numbers]:
     text = brackets(rng, size)
-    return symbols_of(text), [eval(text) % 5]  # noqa: S307
+    return symbols_of(text), [eval(text) % 5]
 
 
 def task_equation(rng: random.Random, size: int) -> tuple[Numbers, Numbers]:
@@ -305,7 +306,7 @@ def task_equation(rng: random.Random, size: int) -> tuple[Numbers, Numbers]:
         text = brackets(rng, size - 2)
         place = rng.choice([place for place, symbol in enumerate(text) if symbol in "01234"])
         text = f"{text[:place]}x{text[place + 1 :]}"
-        values = [eval(text.replace("x", f"({digit})")) % 5 for digit in range(5)]  # noqa: S307
+        values = [eval(text.replace("x", f"({digit})")) % 5 for digit in range(5)]
         solution = rng.randrange(5)
         if values.count(values[solution]) == 1:
             return symbols_of(f"{text}={values[solution]}"), [solution]
@@ -314,7 +315,7 @@ def task_equation(rng: random.Random, size: int) -> tuple[Numbers, Numbers]:
 def task_missing(rng: random.Random, size: int) -> tuple[Numbers, Numbers]:
     word = 2 * draw(rng, 2, size // 2)
     place = rng.randrange(len(word))
-    return word[:place] + [2] + word[place + 1 :], [word[place]]
+    return [*word[:place], 2, *word[place + 1 :]], [word[place]]
 
 
 def task_sum(result: Callable[[int, int], int]) -> Callable[[random.Random, int], tuple[Numbers, Numbers]]:
