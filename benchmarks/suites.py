@@ -30,11 +30,11 @@ from benchmarks.suite_specs import CHOMSKY, FLARE, Entry
 from vitrify.cli.render import TextTable, json_line, tell
 from vitrify.constructions.catalogue import build
 from vitrify.errors import VitrifyError
-from vitrify.net.example_files import STRINGS
+from vitrify.net.example_files import STRINGS, read_examples
 from vitrify.net.scoring import Score, score
 from vitrify.spec import read_spec
 from vitrify.spec.automata.automaton import Automaton
-from vitrify.spec.kinds import suffix_of
+from vitrify.spec.kinds import Spec, suffix_of
 
 ANY_LENGTH = 1 << 16  # longest string of an automaton's language
 EXAMPLES = (".jsonl", ".tsv", ".txt")
@@ -99,7 +99,7 @@ def judged(part: Part) -> Row:
     try:
         for files in ([file] for file in part.files) if part.entry.decode else [part.files]:
             begin = time.perf_counter()
-            longest = int(files[0].stem) if part.entry.decode else part.entry.longest
+            longest = len(next(read_examples(files[0])).sequence) if part.entry.decode else part.entry.longest
             spec = part.entry.spec(longest or ANY_LENGTH)
             expressed = type(spec).__name__
             recurrent = isinstance(spec, Automaton)
