@@ -152,6 +152,9 @@ def score(
     decode: Annotated[
         bool, opt("Generate after each sequence; without FILE, read standard input.", "--decode")
     ] = False,
+    steps: Annotated[
+        int | None, opt("With --decode: generate up to N symbols. Default: up to the length.", metavar="N", min=0)
+    ] = None,
     append: Annotated[
         str | None, opt("Put this symbol behind each sequence, once for each symbol of its output.", metavar="SYMBOL")
     ] = None,
@@ -167,6 +170,8 @@ def score(
 
     if file is None and not decode:
         raise InputError("name a file or folder with right answers, or - for standard input")
+    if steps is not None and not decode:
+        raise InputError("--steps is for --decode: leave it out")
     weights = load(folder)
     spec = read_spec(spec_path(folder)) if decode else None
     source = sys.stdin if file in (None, Path("-")) else file
@@ -175,6 +180,7 @@ def score(
             weights,
             source,
             decode=decode,
+            steps=steps,
             spec=spec,
             append=append,
             longest=longest,

@@ -255,12 +255,11 @@ def generation_answers(
     seed: int | None,
     spec: object,
 ) -> list[GenerationAnswer]:
-    """Generate up to `steps` symbols after each prompt; without a number, as many as the network has room for."""
-    room = {len(prompt): weights.architecture.longest + 1 - len(prompt) for prompt in prompts}
+    """Generate up to `steps` symbols after each prompt; without a number, up to the length that the network is for."""
     answers: dict[int, GenerationAnswer] = {}
-    for length in room:
+    for length in {len(prompt): None for prompt in prompts}:
         places = [place for place, prompt in enumerate(prompts) if len(prompt) == length]
-        most = room[length] if steps is None else steps
+        most = max(0, weights.architecture.max_length + 1 - length) if steps is None else steps
         generations = generate(weights, [prompts[place] for place in places], most, seed=seed)
         answers |= {place: _concluded(weights, each, spec) for place, each in zip(places, generations, strict=True)}
     return [answers[place] for place in range(len(prompts))]

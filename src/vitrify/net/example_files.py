@@ -235,7 +235,7 @@ def _folder_examples(folder: Path, tick: Tick) -> Iterator[LabeledExample]:
 def _batch_examples(path: Path) -> Iterator[LabeledExample]:
     """Yield the examples of a batch: arrays `input` and `output`, one-hot or numbers of symbols, one entry for each."""
     try:
-        with np.load(path, allow_pickle=False) as arrays:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
             inputs, outputs = (np.asarray(arrays[name]) for name in ("input", "output"))
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
         raise InputError(f"{path} must have the arrays 'input' and 'output': {error}") from None

@@ -103,6 +103,7 @@ def score(
     source: Path | str | IO[str] | Iterable[LabeledExample],
     *,
     decode: bool = False,
+    steps: int | None = None,
     spec: object = None,
     append: str | None = None,
     longest: int | None = None,
@@ -113,13 +114,13 @@ def score(
     """Return the agreement of a network with a file or folder (by its path), a stream, or examples.
 
     A sequence without an answer must be a sentence for a network of next-symbol sets, and counts in the perplexity of a
-    language model. With `decode`, the network generates after each sequence, and `spec` says what that means. `append`
-    is a symbol that is put behind each sequence, as often as its right answer has symbols. Sequences of more than
-    `longest` symbols, with what is appended, are left out.
+    language model. With `decode`, the network generates up to `steps` symbols after each sequence, by default up to its
+    length, and `spec` says what they mean. `append` is a symbol that is put behind each sequence, as often as its right
+    output has symbols. Sequences of more than `longest` symbols, with what is appended, are left out.
     """
     if isinstance(source, Path | str) or hasattr(source, "readline"):
         source = read_examples(Path(source) if isinstance(source, str) else source, tick)  # type: ignore[arg-type]
-    scorer = _Scorer(weights, decode, spec, append, longest, tolerance, shown)
+    scorer = _Scorer(weights, decode, steps, spec, append, longest, tolerance, shown)
     rest = iter(source)
     while batch := list(islice(rest, BATCH)):
         scorer.take(batch)
@@ -132,6 +133,7 @@ class _Scorer:
 
     weights: Weights[Architecture]
     decode: bool
+    steps: int | None
     spec: object
     append: str | None
     longest: int | None
@@ -188,7 +190,7 @@ class _Scorer:
         if self.decode:
             if not has_positions(self.weights):
                 raise InputError("this network reads images, and does not generate symbols: leave --decode out")
-            return iter(generation_answers(self.weights, sequences, None, None, self.spec))
+            return iter(generation_answers(self.weights, sequences, self.steps, None, self.spec))
         everywhere = self.weights.architecture.output.kind == "next" or any(
             isinstance(example.answers.get(name), list | tuple) for example, _ in pairs for name in ("next", "class")
         )
