@@ -31,7 +31,7 @@ from vitrify.cli.render import TextTable, json_line, tell
 from vitrify.constructions.catalogue import build
 from vitrify.errors import VitrifyError
 from vitrify.net.example_files import STRINGS, read_examples
-from vitrify.net.scoring import Score, score
+from vitrify.net.scoring import FileScore, score
 from vitrify.spec import read_spec
 from vitrify.spec.automata.automaton import Automaton
 from vitrify.spec.kinds import Spec, suffix_of
@@ -95,7 +95,7 @@ def judged(part: Part) -> Row:
         return Row(part.suite, part.name, "no", remark="no spec of ours has this name")
     expressed, row = "no", Row(part.suite, part.name, "no")
     built = scored = 0.0
-    scores: list[Score] = []
+    scores: list[FileScore] = []
     try:
         for files in ([file] for file in part.files) if part.entry.decode else [part.files]:
             begin = time.perf_counter()

@@ -16,7 +16,7 @@ from vitrify.errors import InputError
 
 if TYPE_CHECKING:
     from vitrify.net.answers import Answer
-    from vitrify.net.scoring import Score
+    from vitrify.net.scoring import FileScore
 
 MAX_CELL = 60  # characters of a sequence or an answer in the table of disagreements
 
@@ -192,7 +192,7 @@ def score(
     raise typer.Exit(0 if result.agrees else 1)
 
 
-def _score(score: Score) -> Iterator[Part]:
+def _score(score: FileScore) -> Iterator[Part]:
     """Yield a score as text and tables."""
     if score.agreement:
         words = f"{score.agreeing:,} of {score.sequences:,} sequences agree"

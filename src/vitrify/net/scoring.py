@@ -44,7 +44,7 @@ TRUTH |= {"0": False, "false": False, "no": False, "reject": False, "rejected": 
 
 
 @dataclass(frozen=True)
-class Disagreement:
+class WrongAnswer:
     """A right answer that the network does not give; `answer` is None where it gives none, or a text that says why."""
 
     where: str
@@ -63,7 +63,7 @@ class Tally:
 
 
 @dataclass(frozen=True)
-class Score:
+class FileScore:
     """Agreement of a network with a file.
 
     `agreement` has a tally for each name of an answer; `ignored` counts answers of names that such a network does not
@@ -79,7 +79,7 @@ class Score:
     ignored: Mapping[str, int]
     tokens: int
     log_prob: float | None
-    disagreements: tuple[Disagreement, ...]
+    disagreements: tuple[WrongAnswer, ...]
 
     @property
     def agrees(self) -> bool:
@@ -110,7 +110,7 @@ def score(
     tolerance: float = 1e-6,
     shown: int = SHOWN,
     tick: Tick = lambda _done, _total: None,
-) -> Score:
+) -> FileScore:
     """Return the agreement of a network with a file or folder (by its path), a stream, or examples.
 
     A sequence without an answer must be a sentence for a network of next-symbol sets, and counts in the perplexity of a
@@ -144,7 +144,7 @@ class _Scorer:
     agreed: Counter[str] = field(default_factory=Counter)
     ignored: Counter[str] = field(default_factory=Counter)
     log_prob: float | None = None
-    disagreements: list[Disagreement] = field(default_factory=list)
+    disagreements: list[WrongAnswer] = field(default_factory=list)
 
     def take(self, batch: Sequence[LabeledExample]) -> None:
         """Run a network on some examples and compare its answers."""
@@ -216,7 +216,7 @@ class _Scorer:
         self.agreed.update(given.keys() - set(wrong))
         for name in wrong[: max(0, self.shown - len(self.disagreements))]:
             shown = f"cut short: {cut_short}" if cut_short else given[name]
-            self.disagreements.append(Disagreement(example.where, answer.tokens, name, expected[name], shown))
+            self.disagreements.append(WrongAnswer(example.where, answer.tokens, name, expected[name], shown))
         self.counts["cut short"] += bool(cut_short)
         return not wrong
 
@@ -245,14 +245,14 @@ class _Scorer:
         self.counts["tokens"] += len(parts)
         self.log_prob = (self.log_prob or 0.0) + sum(parts)
 
-    def score(self) -> Score:
+    def score(self) -> FileScore:
         """Return the score; a file without a sequence is refused."""
         if not self.counts["sequences"]:
             left_out = self.counts["left out"]
             raise InputError(
                 f"all {left_out:,} sequences are longer than {self.longest}" if left_out else "there are no sequences"
             )
-        return Score(
+        return FileScore(
             sequences=self.counts["sequences"],
             agreeing=self.counts["agreeing"],
             left_out=self.counts["left out"],

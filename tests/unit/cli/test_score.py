@@ -163,6 +163,9 @@ def test_states_and_labels_agree_with_a_simulation_and_a_wrong_state_does_not(tm
     )
     (tmp_path / "wrong.tsv").write_text(table)
     assert scored(model, tmp_path / "wrong.tsv")[1]["agreeing"] == 62
+    for states in (rows[50]["states"][:-1], [*rows[50]["states"], "0"]):  # one too few, one too many
+        write_objects(tmp_path / "wrong.jsonl", [{"input": rows[50]["input"], "states": states}])
+        assert scored(model, tmp_path / "wrong.jsonl")[0] == 1
     assert "sequences agree (98.41%)" in vitrify("score", model, tmp_path / "wrong.tsv").stdout
 
 
@@ -273,6 +276,8 @@ def test_a_machine_that_has_not_halted_says_so() -> None:
     short, whole = generation_answers(weights, prompts, 4, None, spec)
     assert short.cut_short.startswith("after 4 steps the machine has not halted")
     assert not whole.cut_short
+    begun = LabeledExample("begun", prompts[0], {"thought": short.symbols})
+    assert score(weights, [begun], decode=True, steps=4, spec=spec).agreeing == 0  # it is right so far
     assert short.to_json()["cut_short"] == short.cut_short
     assert "cut_short" not in whole.to_json()
 
