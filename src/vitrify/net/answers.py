@@ -270,7 +270,7 @@ def _concluded(weights: Weights[SequenceArchitecture], generation: Generation, s
     prompt, symbols = generation.prompt, generation.symbols
     if not (isinstance(spec, Spec) and isinstance(spec, Concluding)):
         return GenerationAnswer(prompt, symbols, generation.stopped, {})
-    meaning = spec.meanings().get(weights.architecture.output.kind)
+    meaning = spec.meaning(weights.architecture.output.kind, weights.architecture.inputs[1:])
     if not meaning or not (set(prompt) <= set(meaning.inputs) and set(symbols) <= set(meaning.outputs)):
         raise FolderError("the network and its spec do not speak about the same symbols and answers")
     conclusion, missing = spec.conclusion(prompt, symbols), spec.missing(prompt, symbols)
