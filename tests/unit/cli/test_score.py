@@ -25,7 +25,7 @@ from vitrify.net.scoring import BATCH, score
 from vitrify.spec import find_spec
 from vitrify.spec.automata.automaton import Automaton
 from vitrify.spec.grammars.grammar import Grammar
-from vitrify.spec.kinds import Spec
+from vitrify.spec.kinds import Spec, kinds
 
 ROOT = Path(__file__).parents[3]
 sys.path.insert(0, str(ROOT))
@@ -280,6 +280,13 @@ def test_a_machine_that_has_not_halted_says_so() -> None:
     assert score(weights, [begun], decode=True, steps=4, spec=spec).agreeing == 0  # it is right so far
     assert short.to_json()["cut_short"] == short.cut_short
     assert "cut_short" not in whole.to_json()
+
+
+def test_every_spec_with_a_conclusion_can_say_what_it_lacks() -> None:
+    classes = [kind.spec for kind in kinds()]
+    concluding = {each.__name__ for each in classes if hasattr(each, "conclusion")}
+    assert concluding == {each.__name__ for each in classes if hasattr(each, "missing")}
+    assert {"Circuit", "TuringMachine"} <= concluding
 
 
 def test_files_are_read_as_they_are_needed() -> None:
