@@ -196,7 +196,8 @@ def _score(score: FileScore) -> Iterator[Part]:
     """Yield a score as text and tables."""
     if score.agreement:
         words = f"{score.agreeing:,} of {score.sequences:,} sequences agree"
-        yield styled("bold green" if score.agrees else "bold red", words, f" ({score.agreeing / score.sequences:.2%})")
+        share = score.agreeing * 10_000 // score.sequences / 100  # rounded down: 100 % is all of them
+        yield styled("bold green" if score.agrees else "bold red", words, f" ({share:.2f} %)")
     if len(score.agreement) > 1:
         rows = [(name, f"{tally.compared:,}", f"{tally.agreed:,}") for name, tally in score.agreement.items()]
         yield TextTable(("answer", "compared", "agree"), rows)

@@ -19,7 +19,7 @@ from vitrify.errors import FolderError, InputError
 from vitrify.net.architecture import Architecture, Output, SequenceArchitecture
 from vitrify.net.conv import Convolutional, image_planes
 from vitrify.net.generate import Generation, generate
-from vitrify.net.inference import encode, encode_input, log_probabilities, logits_of_inputs
+from vitrify.net.inference import BATCH_BYTES, encode, encode_input, log_probabilities, logits_of_inputs
 from vitrify.net.weights import Weights, has_architecture, has_positions
 from vitrify.spec.computation.connectivity import adjacency, read_graph
 from vitrify.spec.computation.thought import Concluding
@@ -256,12 +256,15 @@ def generation_answers(
     spec: object,
 ) -> list[GenerationAnswer]:
     """Generate up to `steps` symbols after each prompt; without a number, up to the length that the network is for."""
-    answers: dict[int, GenerationAnswer] = {}
+    net, answers = weights.architecture, dict[int, GenerationAnswer]()
     for length in {len(prompt): None for prompt in prompts}:
+        most = max(0, net.max_length + 1 - length) if steps is None else steps
+        room = max(1, BATCH_BYTES // (8 * net.activations(net.pads + length + most)))
         places = [place for place, prompt in enumerate(prompts) if len(prompt) == length]
-        most = max(0, weights.architecture.max_length + 1 - length) if steps is None else steps
-        generations = generate(weights, [prompts[place] for place in places], most, seed=seed)
-        answers |= {place: _concluded(weights, each, spec) for place, each in zip(places, generations, strict=True)}
+        for start in range(0, len(places), room):
+            batch = places[start : start + room]
+            generations = generate(weights, [prompts[place] for place in batch], most, seed=seed)
+            answers |= {place: _concluded(weights, each, spec) for place, each in zip(batch, generations, strict=True)}
     return [answers[place] for place in range(len(prompts))]
 
 

@@ -19,7 +19,7 @@ recognizers of formal languages, ICLR 2025, arXiv 2411.07107.
 from __future__ import annotations
 
 import json
-import zipfile
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
@@ -34,6 +34,7 @@ from vitrify.errors import InputError
 Tick: TypeAlias = Callable[[float, float], None]
 
 MAX_LINE = 1 << 24  # characters; a line without an end would take all memory
+NO_TEXT = re.compile("[\0\udc80-\udcff]")  # NUL, and bytes that are no UTF-8 (`surrogateescape`)
 TICK_LINES = 256
 STRINGS, LABELS, NEXT_SYMBOLS = "main.tok", "labels.txt", "next-symbols.txt"
 INPUTS = ("input", "tokens")
@@ -62,7 +63,7 @@ def read_examples(source: Path | IO[str], tick: Tick = lambda _done, _total: Non
 
 def _file_lines(path: Path, tick: Tick) -> Iterator[str]:
     try:
-        with path.open(encoding="utf-8") as stream:
+        with path.open(encoding="utf-8", errors="surrogateescape") as stream:
             yield from _stream_lines(stream, str(path), path.stat().st_size, tick)
     except OSError as error:
         raise InputError(f"{path} can't be read: {error.strerror or error}") from None
@@ -75,14 +76,15 @@ def _stream_lines(stream: IO[str], name: str, size: int = 0, tick: Tick = lambda
         number += 1
         try:
             line = stream.readline(MAX_LINE + 1)
-        except UnicodeDecodeError as error:
-            raise InputError(f"{name}:{number}: must be text (UTF-8), but {error.reason}") from None
+        except UnicodeDecodeError as error:  # of a stream that was opened elsewhere, which decodes many lines at once
+            raise InputError(f"{name}: must be text (UTF-8), but {error.reason} in line {number} or later") from None
         if not line:
             return
         if len(line) > MAX_LINE:
             raise InputError(f"{name}:{number}: a line must have at most {MAX_LINE:,} characters: split the sequence")
-        if "\0" in line:
-            raise InputError(f"{name}:{number}: must be text (UTF-8), but has a NUL byte")
+        if (found := NO_TEXT.search(line)) is not None:
+            byte = ord(found[0]) & 0xFF
+            raise InputError(f"{name}:{number}: must be text (UTF-8), but has the byte 0x{byte:02x}")
         done += len(line)
         if size and number % TICK_LINES == 0:
             tick(min(done, size), size)
@@ -237,17 +239,17 @@ def _batch_examples(path: Path) -> Iterator[LabeledExample]:
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
             inputs, outputs = (np.asarray(arrays[name]) for name in ("input", "output"))
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
-        raise InputError(f"{path} must have the arrays 'input' and 'output': {error}") from None
+    except Exception as error:  # zipfile, zlib and NumPy's parser of headers raise many kinds for a damaged file
+        raise InputError(f"{path} must have the arrays 'input' and 'output': {str(error) or type(error).__name__}") from None
     words, answers = _numbered(inputs, f"{path}: input"), _numbered(outputs, f"{path}: output")
     if words.ndim != 2 or answers.ndim > 2 or len(words) != len(answers):
         raise InputError(
             f"{path}: input and output must have one entry for each example, have {inputs.shape}, {outputs.shape}"
         )
-    scalar = answers.ndim == 1
+    truth = outputs.ndim == 2 and answers.ndim == 1 and outputs.shape[1] == 2  # one of two symbols: no or yes
     for number, (word, answer) in enumerate(zip(words, answers, strict=True)):
         symbols = tuple(map(str, np.atleast_1d(answer)))
-        given = {"label": symbols[0]} if scalar and outputs.shape[-1] == 2 else {"output": symbols}
+        given = {"label": symbols[0]} if truth else {"output": symbols}
         yield LabeledExample(f"{path}[{number}]", tuple(map(str, word)), given)
 
 

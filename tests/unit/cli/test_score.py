@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 from itertools import product
 from pathlib import Path
+from subprocess import CompletedProcess
 from typing import Any
 
 import numpy as np
@@ -166,7 +167,7 @@ def test_states_and_labels_agree_with_a_simulation_and_a_wrong_state_does_not(tm
     for states in (rows[50]["states"][:-1], [*rows[50]["states"], "0"]):  # one too few, one too many
         write_objects(tmp_path / "wrong.jsonl", [{"input": rows[50]["input"], "states": states}])
         assert scored(model, tmp_path / "wrong.jsonl")[0] == 1
-    assert "sequences agree (98.41%)" in vitrify("score", model, tmp_path / "wrong.tsv").stdout
+    assert "sequences agree (98.41 %)" in vitrify("score", model, tmp_path / "wrong.tsv").stdout
 
 
 def _next(prefix: tuple[str, ...]) -> dict[str, Fraction]:
@@ -314,7 +315,8 @@ HOSTILE: dict[str, tuple[str, bytes, str]] = {
     "number": ("x.jsonl", b'{"input": "a", "log_prob": "x"}\n', "x.jsonl:1: log_prob must be a number"),
     "huge number": ("x.jsonl", b'{"input": ' + b"9" * 5000 + b"}\n", "x.jsonl:1: this is no JSON value"),
     "binary": ("x.txt", bytes(range(256)) * 64, "x.txt:1: must be text (UTF-8)"),
-    "NUL": ("x.txt", b"a\0b\n", "x.txt:1: must be text (UTF-8), but has a NUL byte"),
+    "NUL": ("x.txt", b"a\0b\n", "x.txt:1: must be text (UTF-8), but has the byte 0x00"),
+    "Latin 1": ("x.tsv", b"a b\t1\na b\t1\na \xe9\t1\n", "x.tsv:3: must be text (UTF-8), but has the byte 0xe9"),
     "huge line": ("x.txt", b"a " * (9 << 20), "x.txt:1: a line must have at most 16,777,216 characters"),
     "long word": ("x.txt", b"a " * 50, "x.txt:1: the sequence has 50 tokens, the network was built for at most 8"),
     "columns": ("x.tsv", b"a b\t1\na b\n", "x.tsv:2: a line must have 2 columns (input, label), not 1"),
@@ -341,33 +343,68 @@ def any_net(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return net(tmp_path_factory.mktemp("score") / "net", Automaton.from_regex("(ab)*"), max_length=8)
 
 
-@each("case", ["labels missing", "labels short", "no strings", "object array", "one-hot", "lengths"])
-def test_hostile_folders_and_arrays_are_one_message(case: str, tmp_path: Path, any_net: Path) -> None:
-    target, message = tmp_path / "data", {"labels missing": "labels.txt can't be read: No such file"}.get(case, "")
-    if case.startswith(("labels", "no")):
-        target.mkdir()
-        (target / ("main.tok" if case != "no strings" else "strings")).write_text("a b\na\n")
-        if case == "labels short":
-            (target / "labels.txt").write_text("1\n")
-            message = "every string needs a line in labels.txt, which has 1"
-        message = message or "has no main.tok: give a folder with strings"
-    else:
-        target = tmp_path / "data.npz"
-        arrays: dict[str, Any] = {
-            "object array": {"input": np.array([{}, {}]), "output": np.zeros(2, int)},
-            "one-hot": {"input": np.full((2, 3, 2), 0.5), "output": np.zeros(2, int)},
-            "lengths": {"input": np.zeros((2, 3), int), "output": np.zeros(3, int)},
-        }[case]
-        np.savez(target, **arrays)
-        message = {
-            "object array": "must have the arrays",
-            "one-hot": "input must be one-hot vectors or whole numbers",
-            "lengths": "must have one entry for each example, have (2, 3), (3,)",
-        }[case]
-    done = vitrify("score", any_net, target)
-    assert done.returncode == 2
+FOLDERS: dict[str, tuple[dict[str, str], str]] = {
+    "labels missing": ({"main.tok": "a b\na\n"}, "labels.txt can't be read: No such file"),
+    "labels short": ({"main.tok": "a b\na\n", "labels.txt": "1\n"}, "a line in labels.txt, which has 1"),
+    "strings short": ({"main.tok": "a b\n", "labels.txt": "1\n0\n"}, "a line in main.tok, which has 1"),
+    "no strings": ({"labels.txt": "1\n"}, "has no main.tok: give a folder with strings"),
+}
+ARRAYS: dict[str, tuple[dict[str, Any], str]] = {
+    "objects": ({"input": np.array([{}, {}]), "output": np.zeros(2, int)}, "must have the arrays 'input' and 'output'"),
+    "names": ({"inputs": np.zeros((2, 3), int)}, "must have the arrays 'input' and 'output'"),
+    "one-hot": ({"input": np.full((2, 3, 2), 0.5), "output": np.zeros(2, int)}, "input must be one-hot vectors or"),
+    "text": (
+        {"input": np.array([["a"]]), "output": np.zeros(1, int)},
+        "input must be one-hot vectors or whole numbers",
+    ),
+    "lengths": (
+        {"input": np.zeros((2, 3), int), "output": np.zeros(3, int)},
+        "one entry for each example, have (2, 3)",
+    ),
+}
+
+
+@each("case", FOLDERS)
+def test_hostile_folders_are_one_message(case: str, tmp_path: Path, any_net: Path) -> None:
+    files, message = FOLDERS[case]
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    _refused(vitrify("score", any_net, tmp_path), message)
+
+
+@each("case", ARRAYS)
+def test_hostile_arrays_are_one_message(case: str, tmp_path: Path, any_net: Path) -> None:
+    arrays, message = ARRAYS[case]
+    np.savez(tmp_path / "data.npz", **arrays)
+    _refused(vitrify("score", any_net, tmp_path / "data.npz"), message)
+
+
+def test_damaged_archives_are_one_message(tmp_path: Path, any_net: Path) -> None:
+    file, message = tmp_path / "data.npz", "must have the arrays 'input' and 'output'"
+    np.savez_compressed(file, input=np.zeros((200, 9), int), output=np.arange(200))
+    whole = file.read_bytes()
+    for place in range(40, len(whole), 7):
+        file.write_bytes(whole[:place] + bytes([whole[place] ^ 0xFF]) + whole[place + 1 :])
+        done = vitrify("score", any_net, file)
+        assert done.returncode == 2
+        assert done.stderr.count("error:") == 1
+    np.save(tmp_path / "plain.npy", np.zeros(3))
+    file.write_bytes((tmp_path / "plain.npy").read_bytes())
+    _refused(vitrify("score", any_net, file), message)
+
+
+def _refused(done: CompletedProcess[str], message: str) -> None:
+    assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.count("error:") == 1
     assert message in done.stderr
+
+
+def test_batches_of_numbers_are_read_whatever_their_size(tmp_path: Path) -> None:
+    """Two outputs of whole numbers are two symbols, and no one-hot vector."""
+    model = net(tmp_path / "net", find_spec("cyclic:3"), "linear-recurrence")
+    np.savez(tmp_path / "two.npz", input=np.array([[1, 1, 0], [1, 0, 0]]), output=np.array([2, 1]))
+    code, data = scored(model, tmp_path / "two.npz")
+    assert (code, data["agreement"]) == (0, {"output": {"compared": 2, "agreed": 2}})
 
 
 def test_misuse_is_refused(tmp_path: Path, any_net: Path) -> None:
