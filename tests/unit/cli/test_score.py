@@ -219,6 +219,29 @@ def test_next_words_and_sentences_agree_with_a_list_of_all_sentences(tmp_path: P
     assert (code, data["agreeing"], data["sequences"]) == (1, 2, 3)
 
 
+def test_next_symbols_of_a_folder_are_compared_by_networks_that_say_them(tmp_path: Path) -> None:
+    words = [*SENTENCES, ("dogs",), ()]
+    data = tmp_path / "data"
+    data.mkdir()
+    (data / "main.tok").write_text("".join(f"{' '.join(each)}\n" for each in words))
+    (data / "labels.txt").write_text("".join(f"{int(each in SENTENCES)}\n" for each in words))
+    sets = [
+        [sorted(_next(each[:end])) for end in range(len(each) + 1)] if each in SENTENCES else None for each in words
+    ]
+    (data / "next-symbols.txt").write_text("".join(f"{json.dumps(each)}\n" for each in sets))
+    model = net(tmp_path / "net", _dogs(), "shapes")
+    code, result = scored(model, data)
+    assert (code, result["agreement"]) == (
+        0,
+        {"label": {"compared": 6, "agreed": 6}, "next": {"compared": 4, "agreed": 4}},
+    )
+    states = Automaton.explore("", ("the", "dogs", "cats", "sleep"), lambda _, word: word, lambda word: word == "sleep")
+    _, result = scored(net(tmp_path / "states", states, max_length=4), data)
+    assert (result["agreement"]["label"]["compared"], result["ignored"]) == (6, {"next": 4})
+    (data / "next-symbols.txt").write_text((data / "next-symbols.txt").read_text().replace('"sleep"', '"dogs"', 1))
+    assert scored(model, data)[1]["agreement"]["next"] == {"compared": 4, "agreed": 3}
+
+
 def test_probabilities_and_perplexity_agree_with_fractions(tmp_path: Path) -> None:
     model = net(tmp_path / "net", _dogs(), "probabilities")
     rows: list[dict[str, Any]] = []
