@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from vitrify.cli.options import AsJson, Folder, arg, opt
+from vitrify.cli.options import AsJson, Net, arg, opt
 from vitrify.cli.render import MAX_SYMBOLS, Part, TextTable, json_line, printable, progress, show, styled, tell
 from vitrify.errors import InputError
 
@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 def run(
-    folder: Folder,
+    net: Net,
     tokens: Annotated[list[str] | None, arg("Input symbols, or numbers.", "TOKEN…")] = None,
     image: Annotated[Path | None, opt("Input image (.npy, .csv) or graph (.graph).", "--input", metavar="FILE")] = None,
     trace: Annotated[bool, opt("Also print the attention of every head and every space.", "--trace")] = False,
@@ -38,10 +38,9 @@ def run(
     as_json: AsJson = False,
 ) -> None:
     """Run a network on tokens, numbers, an image or a graph; or generate tokens."""
+    from vitrify.interop.nets import source
     from vitrify.net import answers
-    from vitrify.net.folder import load, spec_path
     from vitrify.net.inference import trace as traced
-    from vitrify.spec import read_spec
 
     if stdin and (tokens or trace):
         raise InputError("--stdin reads the sequences from standard input: leave the tokens and --trace out")
@@ -51,7 +50,8 @@ def run(
         raise InputError("--generate takes one prompt: leave --input, --trace, --all, --stdin and --top out")
     if seed is not None and steps is None:
         raise InputError("--seed is for --generate: say how many symbols to generate")
-    weights = load(folder)
+    place = source(net)
+    weights = place.weights()
     if trace and weights.architecture.reads in ("image", "rows"):
         raise InputError(
             "--trace follows symbols or one row of numbers, which this network does not read: leave it out"
@@ -64,7 +64,7 @@ def run(
     if image:
         answer = answers.run_file(weights, image)
     elif steps is not None:
-        answer = answers.run_generation(weights, words, steps, seed, read_spec(spec_path(folder)))
+        answer = answers.run_generation(weights, words, steps, seed, place.spec())
     else:
         answer = answers.run(weights, words, all_positions=everywhere, top=top)
     activations = str(traced(weights, words)) if trace else None
@@ -123,18 +123,18 @@ def _after(answer: Answer, items: Sequence[T]) -> Iterator[tuple[str, T]]:
 
 
 def perplexity(
-    model: Annotated[Path, arg("Model folder of an n-gram model, or an ARPA file.", "MODEL")],
+    model: Annotated[str, arg("Language model: a network, or an ARPA file.", "MODEL")],
     text: Annotated[Path, arg("Plain text with one sentence per line.", "TEXT")],
     as_json: AsJson = False,
 ) -> None:
     """Compute the perplexity of a language model on a text, with and without out-of-vocabulary words."""
-    from vitrify.net.folder import load
+    from vitrify.interop.nets import load
     from vitrify.net.perplexity import perplexity_of
     from vitrify.spec.ngrams.model import NGramModel
     from vitrify.spec.ngrams.text import sentences
 
     with progress("reading sentences") as tick:
-        source = load(model) if model.is_dir() else NGramModel.read(model)
+        source = NGramModel.read(Path(model)) if Path(model).is_file() else load(model)
         result = perplexity_of(source, sentences(text), tick)
     data = asdict(result)
     rows = [
@@ -145,7 +145,7 @@ def perplexity(
 
 
 def score(
-    folder: Folder,
+    net: Net,
     file: Annotated[
         Path | None, arg("File or folder with sequences and right answers; - is standard input.", "FILE")
     ] = None,
@@ -164,24 +164,21 @@ def score(
     as_json: AsJson = False,
 ) -> None:
     """Compare a network with a file of sequences and right answers: agreement, disagreements, perplexity."""
-    from vitrify.net.folder import load, spec_path
+    from vitrify.interop.nets import source
     from vitrify.net.scoring import score as agreement
-    from vitrify.spec import read_spec
 
     if file is None and not decode:
         raise InputError("name a file or folder with right answers, or - for standard input")
     if steps is not None and not decode:
         raise InputError("--steps is for --decode: leave it out")
-    weights = load(folder)
-    spec = read_spec(spec_path(folder)) if decode else None
-    source = sys.stdin if file in (None, Path("-")) else file
+    place = source(net)
     with progress(f"scoring {file or ''}") as tick:
         result = agreement(
-            weights,
-            source,
+            place.weights(),
+            sys.stdin if file is None or file == Path("-") else file,
             decode=decode,
             steps=steps,
-            spec=spec,
+            spec=place.spec() if decode else None,
             append=append,
             longest=longest,
             tolerance=tolerance,
