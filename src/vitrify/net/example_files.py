@@ -240,7 +240,9 @@ def _batch_examples(path: Path) -> Iterator[LabeledExample]:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
             inputs, outputs = (np.asarray(arrays[name]) for name in ("input", "output"))
     except Exception as error:  # zipfile, zlib and NumPy's parser of headers raise many kinds for a damaged file
-        raise InputError(f"{path} must have the arrays 'input' and 'output': {str(error) or type(error).__name__}") from None
+        raise InputError(
+            f"{path} must have the arrays 'input' and 'output': {str(error) or type(error).__name__}"
+        ) from None
     words, answers = _numbered(inputs, f"{path}: input"), _numbered(outputs, f"{path}: output")
     if words.ndim != 2 or answers.ndim > 2 or len(words) != len(answers):
         raise InputError(
