@@ -86,13 +86,13 @@ def _model(target: str, symbols: str | None, answers: str | None, longest: int, 
     """Return a model of a user's own as a network."""
     from vitrify.extraction.callables import callable_net
     from vitrify.interop.diagnose.models import attempt, numbers
-    from vitrify.interop.diagnose.models import target as found
+    from vitrify.interop.diagnose.models import target as model_source
 
     if not symbols or (not answers and kind != "ngram"):
         raise InputError("say what the tokens and the logits of the model mean: --symbols a,b --answers no,yes")
     letters = symbols.split(",")
     names = answers.split(",") if answers else letters
-    model = found(target).model(max(len(letters) + 1, len(names)), longest + 1, 0, 1e-3)
+    model = model_source(target).model(max(len(letters) + 1, len(names)), longest + 1, 0, 1e-3)
     return callable_net(
         lambda tokens: numbers(attempt(target, lambda: model.logits(tokens))),
         letters,

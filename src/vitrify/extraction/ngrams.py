@@ -161,10 +161,10 @@ def _all_words(
     for tokens in batches(net, [words + 1]):
         budget.spend(len(tokens))
         logits = batch_logits(weights, tokens)[:, net.pads - 1 :]
-        found = log_probabilities(net.output, logits)
+        logp = log_probabilities(net.output, logits)
         for length in range(longest + 1):
             prefixes = numbers[done : done + len(tokens)] // letters ** (longest - length)
-            logps[length][prefixes] = found[:, length]
+            logps[length][prefixes] = logp[:, length]
         done += len(tokens)
         if progress:
             progress(done, count)
