@@ -14,6 +14,7 @@ from itertools import cycle
 from types import MappingProxyType
 from typing import Any, TypedDict, Unpack
 
+from vitrify.arrays import Arrays
 from vitrify.certification.checking import net_check
 from vitrify.certification.evidence import CaseKind, Domain, Evidence, Method, Quantity, combine, quantities
 from vitrify.claims.catalogue import Claim, Subject, Subjects
@@ -27,9 +28,19 @@ from vitrify.spec.ngrams.families import random_ngram
 
 # A file of a claim about built nets imports these from here.
 __all__ = ["ATTENTIONS", "SOFT", "CaseKind", "Claim", "Domain", "Evidence", "Method", "Quantity", "Subject", "Subjects"]
-__all__ += ["Weights", "built", "check_net", "check_ngram", "checking", "combine", "divided", "edited", "in_turn"]
-__all__ += ["ngram_subjects", "quantities", "refused", "sized", "without_norms", "witnessed", "zeroed"]
-__all__ += ["zeroing"]
+__all__ += [
+    "Weights",
+    "alike",
+    "built",
+    "check_net",
+    "check_ngram",
+    "checking",
+    "combine",
+    "divided",
+    "edited",
+    "in_turn",
+]
+__all__ += ["ngram_subjects", "quantities", "refused", "sized", "without_norms", "witnessed", "zeroed", "zeroing"]
 
 Index = object  # of an array: a number, a slice, a list, or a tuple of these
 Check = Callable[[Subject], Evidence]
@@ -127,6 +138,11 @@ def sized(
     counted = {name: getattr(size, name) for name in exact if name not in (measured or {})}
     bounded = {name: getattr(size, name) for name in sizes.at_most}
     return *quantities(exact, {**counted, **(measured or {})}), *quantities(sizes.at_most, bounded, "<=")
+
+
+def alike(one: Arrays, other: Arrays) -> bool:
+    """Return whether all arrays of two networks are equal, byte by byte."""
+    return one.keys() == other.keys() and all(array.tobytes() == other[name].tobytes() for name, array in one.items())
 
 
 def witnessed(

@@ -34,8 +34,8 @@ from itertools import cycle
 
 import numpy as np
 
-from vitrify.arrays import Array, Arrays
-from vitrify.claims._nets import Claim, Evidence, Quantity, Subject, Subjects, Weights, built, sized, zeroed
+from vitrify.arrays import Array
+from vitrify.claims._nets import Claim, Evidence, Quantity, Subject, Subjects, Weights, alike, built, sized, zeroed
 from vitrify.claims.chain_of_thought_runs_turing_machines_in_two_layers import thoughts
 from vitrify.constructions.catalogue import build
 from vitrify.net.transformer_forward import Cache
@@ -77,17 +77,12 @@ def check(subject: Subject) -> Evidence:
     others += [build(replace(machine, length=length, steps=STEPS), construction) for length in INPUTS]
     same = "the arrays are those for other running times and inputs"
     declared = {same: True}
-    measured = {same: all(_alike(own, other.arrays) for other in others)}
+    measured = {same: all(alike(own, other.arrays) for other in others)}
     evidence = thoughts(subject, list(machine.prompts())).adding(*sized(subject, declared, measured))
     if machine.halt:
         return evidence
     exponent = _exponent(subject.weights, [*machine.thought((), max(COUNTED))])
     return evidence.adding(Quantity("exponent of the attention weights computed in n + t", exponent, 2.0, "<="))
-
-
-def _alike(one: Arrays, other: Arrays) -> bool:
-    """Return whether all arrays of two networks are equal, byte by byte."""
-    return one.keys() == other.keys() and all(array.tobytes() == other[name].tobytes() for name, array in one.items())
 
 
 def _exponent(weights: Weights, thought: list[str]) -> float:
