@@ -7,10 +7,10 @@ and a saboteur that changes part of one array (`zeroing`, `edited`). Checks that
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
-from itertools import cycle
+from itertools import count, cycle, islice
 from types import MappingProxyType
 from typing import Any, TypedDict, Unpack
 
@@ -86,6 +86,16 @@ def ngram_subjects(shape: Variant) -> Subjects:
             yield built(name, model, shape, attention=attention, max_length=24)
 
 
+def groups(members: Iterable[Subject], size: int, of: str) -> Subjects:
+    """Yield subjects that stand for `size` others each, which `on_groups` goes through; `of` names what these are."""
+    parts = iter(members)
+    for number in count():
+        own = tuple(islice(parts, size))
+        if not own:
+            return
+        yield Subject(f"{of} {number * size + 1} to {number * size + len(own)}", data={"members": own})
+
+
 def refused(construct: Callable[[], object]) -> bool:
     """Return whether a construction is refused."""
     try:
@@ -124,6 +134,25 @@ def check_net(
 def checking(**effort: Unpack[Effort]) -> Check:
     """Return the check that a net is right and has the sizes declared for it."""
     return lambda subject: check_net(subject, **effort)
+
+
+def on_groups(check: Check) -> Check:
+    """Return a check that goes through the members of groups, and counts those that hold."""
+
+    def run(subject: Subject) -> Evidence:
+        if "members" not in subject.data:
+            return check(subject)
+        whole = combine({member.name: check(member) for member in subject.data["members"]})
+        held = sum(part.verdict == "holds" for part in whole.parts.values())
+        domains: dict[tuple[object, ...], Domain] = {}
+        for domain in (domain for _, leaf in whole.leaves() for domain in leaf.domains):
+            key = domain.kind, domain.key, domain.shortest, domain.longest
+            total = (domains[key].count or 0) if key in domains else 0
+            domains[key] = replace(domain, count=total + (domain.count or 0))
+        counted = Quantity("members that hold", held, len(whole.parts), "=")
+        return replace(whole, domains=tuple(domains.values()), parts={}).adding(counted)
+
+    return run
 
 
 def sized(
@@ -175,6 +204,16 @@ def edited(subject: Subject, name: str, index: Index = EVERYTHING, *, times: flo
     array = subject.weights.arrays[name].copy()
     array[index] = times * array[index] + plus if times else plus
     return replace(subject, weights=subject.weights.with_array(name, array))
+
+
+def on_every_member(sabotage: Sabotage) -> Sabotage:
+    """Return a saboteur that breaks all members of a group."""
+
+    def run(subject: Subject) -> Subject:
+        members = subject.data.get("members")
+        return sabotage(subject) if members is None else subject.with_data(members=tuple(map(sabotage, members)))
+
+    return run
 
 
 def zeroed(subject: Subject, name: str, index: Index = EVERYTHING) -> Subject:

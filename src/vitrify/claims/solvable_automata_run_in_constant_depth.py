@@ -14,8 +14,8 @@ at $T = 24, 60, 120, 240, 480$ layers, heads and width are the same; units lie o
 bound $aT + b$; no weight is larger than $\max(T + 1, 2(q - 1)(T - 1))$, where $q$ is the largest order of a cyclic part
 of an abelian factor; every state along two random words of length $T$ is right. The builder refuses $S_5$, which is
 built in log depth and checked too.
-Not checked: $T > 480$. Inverse temperatures grow with $\log T$ and are no weights here. That no constant-depth network
-computes $S_5$ is conditional (TC⁰ ≠ NC¹); the refusal here only says that this construction does not apply.
+Not checked: $T > 480$. That no constant-depth network computes $S_5$ is conditional (TC⁰ ≠ NC¹); the refusal here only
+says that this construction does not apply.
 Source: Liu et al. 2023, arXiv 2210.10749, theorem 2 [S]; Krohn & Rhodes 1965 [S]; the weights are our own derivation.
 Saboteur: The values of the first layer are zero.
 """
@@ -89,7 +89,7 @@ def law(subject: Subject) -> tuple[Quantity, ...]:
         Quantity("layers, heads and width at all T", fixed, [fixed[0]] * len(nets), "="),
         Quantity(f"wrong states along {WORDS} words, at all T", wrong, [0] * len(nets), "="),
         Quantity("units more per letter, from each T to the next", slopes, slopes[:1] * len(slopes), "="),
-        *quantities(bounds, dict(zip(bounds, [*map(largest_weight, nets), *units], strict=True)), "<="),
+        *quantities(bounds, dict(zip(bounds, [*(net.sizes.max_abs for net in nets), *units], strict=True)), "<="),
     )
 
 
@@ -113,11 +113,6 @@ def weight_bound(automaton: Automaton, length: int) -> int:
     factors = [factor for level in decomposed(automaton).levels for factor in level.group.factors]
     order = max((order for factor in factors for order in factor.orders), default=1)
     return max(length + 1, 2 * (order - 1) * (length - 1))
-
-
-def largest_weight(net: Weights) -> float:
-    """Return the largest absolute weight, inverse temperatures left out."""
-    return max(float(np.abs(array).max()) for name, array in net.arrays.items() if not name.endswith(".beta"))
 
 
 sabotage = zeroing("blocks.0.attn.W_V")  # the first layer fetches nothing
