@@ -14,6 +14,8 @@ from itertools import count, cycle, islice
 from types import MappingProxyType
 from typing import Any, TypedDict, Unpack
 
+import numpy as np
+
 from vitrify.arrays import Arrays
 from vitrify.certification.checking import net_check
 from vitrify.certification.evidence import CaseKind, Domain, Evidence, Method, Quantity, combine, quantities
@@ -21,6 +23,7 @@ from vitrify.claims.catalogue import Claim, Subject, Subjects
 from vitrify.constructions.catalogue import Attention, DeclaredSizes, build, chosen
 from vitrify.constructions.ngram import Variant
 from vitrify.errors import BuildRefused
+from vitrify.net.inference import batch_logits, with_pads
 from vitrify.net.sparse import nonzeros
 from vitrify.net.transformer import Transformer
 from vitrify.net.weights import Weights
@@ -28,18 +31,8 @@ from vitrify.spec.ngrams.families import random_ngram
 
 # A file of a claim about built nets imports these from here.
 __all__ = ["ATTENTIONS", "SOFT", "CaseKind", "Claim", "Domain", "Evidence", "Method", "Quantity", "Subject", "Subjects"]
-__all__ += [
-    "Weights",
-    "alike",
-    "built",
-    "check_net",
-    "check_ngram",
-    "checking",
-    "combine",
-    "divided",
-    "edited",
-    "in_turn",
-]
+__all__ += ["Weights", "alike", "built", "check_net", "check_ngram", "check_truths", "checking", "combine", "divided"]
+__all__ += ["edited", "groups", "in_turn", "on_every_member", "on_groups"]
 __all__ += ["ngram_subjects", "quantities", "refused", "sized", "without_norms", "witnessed", "zeroed", "zeroing"]
 
 Index = object  # of an array: a number, a slice, a list, or a tuple of these
@@ -134,6 +127,25 @@ def check_net(
 def checking(**effort: Unpack[Effort]) -> Check:
     """Return the check that a net is right and has the sizes declared for it."""
     return lambda subject: check_net(subject, **effort)
+
+
+def check_truths(subject: Subject, longest: int, samples: int = 8) -> Evidence:
+    """Return the check of a net against a logic's `holds`: all words of a length and random ones, every prefix."""
+    net, spec, rng = subject.weights.architecture, subject.spec, np.random.default_rng(0)
+    size, witness = len(spec.alphabet), None
+    short = np.indices((size,) * longest).reshape(longest, -1).T
+    for words in (short, rng.integers(0, size, (samples, net.max_length))):
+        true = batch_logits(subject.weights, with_pads(net, words + 1))[:, net.pads :].argmax(axis=-1) == 1
+        wrong = np.argwhere(true != spec.holds(words))
+        if len(wrong) and witness is None:
+            row, at = wrong[wrong[:, 1].argmin()].tolist()
+            word = [spec.alphabet[letter] for letter in words[row, : at + 1]]
+            witness = {"word": word, "expected": str(not true[row, at]), "actual": str(true[row, at])}
+    domains = (
+        Domain(CaseKind.WORDS, Method.SAMPLED, sum(size**n for n in range(1, longest + 1)), 1, longest),
+        Domain(CaseKind.RANDOM_WORDS, Method.SAMPLED, samples, net.max_length, net.max_length),
+    )
+    return witnessed(witness, len(short) * longest + samples * net.max_length, *domains, seed=0)
 
 
 def on_groups(check: Check) -> Check:
