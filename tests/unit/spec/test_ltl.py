@@ -92,17 +92,16 @@ def test_mistakes_are_told_with_their_lines(case: str, tmp_path: Path) -> None:
 
 
 POSITIONAL = ("AT(2, 5) & a", "O (AT(0, 3) & MOD(1, 2) | b & AT(4))", "H (AT(1, 2) -> a) <-> MOD(2, 3)")
+TEXTS = [
+    *(random_formula(seed, 4, letters="ab").to_text() for seed in range(20)),
+    *(HEAD + text for text in POSITIONAL),
+]
 
 
 @pytest.mark.long
-@each(
-    "formula",
-    [
-        *(random_formula(seed, 4, letters="ab") for seed in range(20)),
-        *(Formula.from_text(HEAD + text) for text in POSITIONAL),
-    ],
-)
-def test_the_automaton_of_a_formula_accepts_where_it_is_true(formula: Formula) -> None:
+@each("text", [*TEXTS, *(HEAD + text for text in POSITIONAL)])
+def test_the_automaton_of_a_formula_accepts_where_it_is_true(text: str) -> None:
+    formula = Formula.from_text(text)
     automaton = formula.automaton()
     assert automaton == automaton.minimized()
     assert formula.automaton(empty=True).accepts(())
