@@ -148,13 +148,13 @@ def check_truths(subject: Subject, longest: int, samples: int = 8) -> Evidence:
     return witnessed(witness, len(short) * longest + samples * net.max_length, *domains, seed=0)
 
 
-def on_groups(check: Check) -> Check:
-    """Return a check that goes through the members of groups, and counts those that hold."""
+def on_groups(check: Check, each: Check | None = None) -> Check:
+    """Return a check that goes through the members of groups, by a check of their own, and counts those that hold."""
 
     def run(subject: Subject) -> Evidence:
         if "members" not in subject.data:
             return check(subject)
-        whole = combine({member.name: check(member) for member in subject.data["members"]})
+        whole = combine({member.name: (each or check)(member) for member in subject.data["members"]})
         held = sum(part.verdict == "holds" for part in whole.parts.values())
         domains: dict[tuple[object, ...], Domain] = {}
         for domain in (domain for _, leaf in whole.leaves() for domain in leaf.domains):
