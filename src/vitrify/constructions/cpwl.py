@@ -7,6 +7,9 @@ In the spirit of Gu, Yang & Zhou (2026, arXiv 2603.03084), by whom a transformer
   for the maximum (`spec/geometry/max_min.py`), on as many positions as the largest set or $K$.
 - A triangulation is brought to this form (`spec/geometry/triangulation.py`). With $n$ different affine functions on
   $N$ simplices, each is cut into at most $C = \sum_{k \le d} \binom{n-1}{k}$ cells, so $K \le NC$.
+- A triangulation is also a difference of two convex functions, each a maximum of affine functions: two heads in one
+  attention layer (`convex-difference`, as for maxout networks of one variable). With $m$ inner facets at which the
+  function bends downwards, they have at most $NC$ pieces each, $C = \sum_{k \le d} \binom{m}{k}$.
 - A grid with values other than 0 at $V$ vertices has $2V$ heads for the maxima within hats and $V$ for the hats, on
   $d + 1$ positions (`spec/geometry/grid.py`).
 """
@@ -21,7 +24,7 @@ from vitrify.errors import InputError
 from vitrify.kit.network import Network
 from vitrify.spec.geometry.cpwl import Cpwl
 from vitrify.spec.geometry.grid import GridFunction
-from vitrify.spec.geometry.max_min import MaxMin
+from vitrify.spec.geometry.max_min import MaxMin, difference
 from vitrify.spec.geometry.triangulation import Triangulation
 
 
@@ -45,6 +48,13 @@ def hat_sizes(spec: GridFunction) -> DeclaredSizes:
     count = spec.support
     layers = [(spec.inputs + 1,) * (2 * count), (2,) * count, (1,)]
     return sizes_of(spec.inputs, layers if count else [(1,)])
+
+
+def difference_sizes(spec: Triangulation) -> DeclaredSizes:
+    """Return bounds, by the number of simplices and of hyperplanes on which facets lie at which the function bends."""
+    pieces = len(spec.simplices) * sum(comb(len(spec.folds), k) for k in range(spec.inputs + 1))
+    width = max(spec.inputs, 4) + pieces
+    return DeclaredSizes(at_most={"layers": 2, "heads": 2, "units": 2 * pieces + 4, "d_model": width})
 
 
 @construction(
@@ -74,6 +84,19 @@ def triangulation(
 
 
 @construction(
+    "convex-difference",
+    "functions on triangulations: two heads in one attention layer",
+    difference_sizes,
+    certified=("sampled", "sampled"),
+)
+def convex_difference(
+    spec: Triangulation, *, attention: Attention = "softmax", tolerance: Tolerance | None = None
+) -> Network:
+    """Return the network of a function on a triangulation as the difference of two convex ones."""
+    return _through_maxout(spec, "convex-difference", attention, tolerance)
+
+
+@construction(
     "hats",
     "three heads for the hat function of each vertex of a grid",
     hat_sizes,
@@ -88,6 +111,8 @@ def hats(spec: GridFunction, *, attention: Attention = "softmax", tolerance: Tol
 def _through_maxout(spec: Cpwl, name: str, attention: Attention, tolerance: Tolerance | None) -> Network:
     """Return the network of a function's maxout network; what is too large for one is refused."""
     try:
-        return maxout(spec.maxout(), name, attention=attention, tolerance=tolerance)
+        convex = name == "convex-difference" and isinstance(spec, Triangulation)
+        net = difference(*spec.difference(spec.folds), spec.radius) if convex else spec.maxout()
+        return maxout(net, name, attention=attention, tolerance=tolerance)
     except InputError as error:
         raise BuildRefused(str(error)) from None
