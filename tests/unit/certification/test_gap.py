@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from fractions import Fraction
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -10,7 +12,7 @@ import pytest
 
 from cases import each
 from vitrify.certification.margins.values import Undecided
-from vitrify.certification.reading.gap import gap_margin
+from vitrify.certification.reading.gap import Bit, _all_parts, _any_variant, _detectors, gap_margin
 from vitrify.constructions.catalogue import build
 from vitrify.net.conv import Convolutional
 from vitrify.net.inference import outputs
@@ -66,17 +68,55 @@ def test_half_of_a_logit_is_proved_and_attained(name: str) -> None:
     assert proved - 1e-9 <= least_margin(weights, scene) <= 0.5 + 1e-9
 
 
-@pytest.mark.long
-@each("seed", range(40))
-def test_what_is_proved_of_wrong_weights_holds_of_images(seed: int) -> None:
-    """Thresholds, weights and biases are moved; where there is a proof at all, no image has a smaller margin."""
-    rng = np.random.default_rng(seed)
-    scene, construction = SCENES[["gray", "composites", "bits"][seed % 3]]
+def detector(weights: Weights[Convolutional], template: int, patch: Any) -> float:
+    """Return a template's detector at one patch, from the stored arrays."""
+    arrays = weights.arrays
+    above = np.maximum(arrays["conv.0.W"][:, 0] * patch + arrays["conv.0.b"][:, None, None], 0.0)
+    return max(0.0, float((arrays["conv.1.W"][template] * above).sum() + arrays["conv.1.b"][template]))
+
+
+@each("seed", range(30))
+def test_detectors_with_moved_weights_stay_within_their_bounds(seed: int) -> None:
+    """Patches at the edge of presence and of absence, with one pixel off on either side."""
+    rng, (scene, construction) = np.random.default_rng(seed), SCENES["gray"]
     weights = build(scene, construction)
-    name = ["conv.0.b", "conv.1.W", "conv.1.b"][seed % 7 % 3]
-    array = weights.arrays[name] * (1 + 0.2 * rng.normal(size=weights.arrays[name].shape) * (rng.random() < 0.8))
-    wrong = weights.with_array(name, array + (array != 0) * 0.02 * rng.normal())
-    assert float(gap_margin(wrong, scene)) <= least_margin(wrong, scene) + 1e-9
+    for name in ("conv.0.b", "conv.1.W", "conv.1.b"):
+        array = weights.arrays[name]
+        weights = weights.with_array(name, array * (1 + 0.003 * rng.normal(size=array.shape)))
+    for number, ((_, grid), bit) in enumerate(zip(scene.templates, _detectors(weights.arrays, scene), strict=True)):
+        there, absent = [], []
+        for signs in (1.0, -1.0, *rng.choice([-1.0, 1.0], (20, *grid.shape))):
+            there.append(detector(weights, number, grid + scene.eps * signs))
+            for pixel in np.ndindex(grid.shape):
+                for side in (-1.0, 1.0):
+                    patch = grid + scene.eps * signs
+                    patch[pixel] = grid[pixel] + side * (scene.eps + scene.gamma)
+                    absent.append(detector(weights, number, patch))
+        assert bit.low - 1e-12 <= min(there) <= max(there) <= bit.high + 1e-12
+        assert max(absent) <= bit.absent + 1e-12
+
+
+def test_a_detector_that_reads_too_much_counts_at_every_location() -> None:
+    """A bias of 1 + d leaves d at each of 12 × 12 places for each of two variants, where a feature may be nowhere."""
+    scene, construction = SCENES["gray"]
+    weights = build(scene, construction)
+    array = weights.arrays["conv.1.b"] + 0.001
+    proved = gap_margin(weights.with_array("conv.1.b", array), scene)
+    assert float(proved) == pytest.approx(0.5 - 12 * 12 * 2 * 0.001, abs=1e-9)
+
+
+@each("count", [1, 2, 3])
+def test_all_parts_and_any_variant_bound_every_combination(count: int) -> None:
+    variant = Bit(Fraction(9, 10), Fraction(11, 10), Fraction(1, 20))
+    some = [Fraction(0), variant.absent]
+    part, two = [variant.low, variant.high], _any_variant([variant] * 2, 2)
+    there = [x + y for x in part for y in some]
+    absent = [x + y for x in some for y in some]
+    assert (two.low, two.high, two.absent) == (min(there), max(there), max(absent))
+    all_there = [sum(parts) + 1 - count for parts in product(there, repeat=count)]
+    lacking = [sum(parts) + one + 1 - count for parts in product(there, repeat=count - 1) for one in absent]
+    whole = _all_parts(two, count)
+    assert (whole.low, whole.high, whole.absent) == (min(all_there), max(all_there), max(0, *lacking))
 
 
 @each(
