@@ -69,15 +69,16 @@ def mutants(weights: Weights[A], count: int, seed: int) -> Iterator[Mutant[A]]:
 
 
 def single_weight_mutants(weights: Weights[A], count: int, seed: int) -> Iterator[Mutant[A]]:
-    """Yield random mutants of one weight, which changes its sign, or loses or gains half of its size.
+    """Yield different random mutants of one weight, which changes its sign, or loses or gains half of its size.
 
     Every weight that is not zero is equally likely; inverse temperatures are left alone.
     """
     rng = np.random.default_rng(seed)
     names = [name for name in sorted(weights.arrays) if not name.endswith(".beta")]
     ends = np.cumsum([nonzeros(weights.arrays[name]) for name in names])
-    for _ in range(count if ends.size and ends[-1] else 0):
-        place, factor = int(rng.integers(ends[-1])), FACTORS[int(rng.integers(len(FACTORS)))]
+    choices = len(FACTORS) * int(ends[-1]) if ends.size else 0
+    for choice in rng.choice(choices, min(count, choices), replace=False).tolist() if choices else ():
+        place, factor = choice // len(FACTORS), FACTORS[choice % len(FACTORS)]
         at = int(np.searchsorted(ends, place, side="right"))
         name, array = names[at], weights.arrays[names[at]].copy()
         number = place - int(ends[at - 1] if at else 0)  # of the weight in its array

@@ -347,7 +347,7 @@ def _examined(headline: Headline, claim: Claim, progress: Progress | None, scale
             evidence = evidence if certified.verdict == "holds" else certified
         parts[subject.name] = replace(evidence, checked=None)  # the net may go
         saboteurs[subject.name] = rejection(claim.check(claim.sabotage(subject)))
-    evidence = with_mutants(combine(parts), nets)
+    evidence = with_mutants(combine(parts), nets, len(certificates))
     unnoticed = [name for name, broken in saboteurs.items() if broken.verdict == "holds"]
     if unnoticed and evidence.verdict == "holds":
         passed = f"the saboteur passed on {', '.join(map(repr, unnoticed))}: {PROVES_NOTHING}"

@@ -23,7 +23,8 @@ MUTANTS, NETS = 20, 5  # of a claim, and its nets that are mutated
 WORK = 1e6  # multiplications of the check of a mutant
 MAX_COST, MAX_LENGTH = 3e5, 300  # multiplications per position and positions of nets whose checks are that cheap
 REJECTED, SURVIVORS = "random mutants of one weight that are rejected", "mutants that are not rejected"
-EQUIVALENT, UNNOTICED = "both links are proved", "no answer is wrong"
+EQUIVALENT, UNNOTICED = "computes its spec: both links are proved", "gives no wrong answer"
+KINDS = {EQUIVALENT: "compute their spec, as both links are proved", UNNOTICED: "give no wrong answer"}
 
 
 class ExactNet(NamedTuple):
@@ -46,8 +47,13 @@ class ExactNet(NamedTuple):
         return self.certificate.headline is not None and self.certificate.headline.scope.proved
 
 
-def with_mutants(evidence: Evidence, nets: Sequence[ExactNet]) -> Evidence:
-    """Return the evidence of a claim with the share of mutants that are rejected, and why the others are not."""
+def with_mutants(evidence: Evidence, nets: Sequence[ExactNet], certified: int) -> Evidence:
+    """Return the evidence of a claim with the share of mutants that are rejected, and why the others are not.
+
+    `nets` are those with cheap checks, of `certified` ones in all.
+    """
+    if certified and not nets:
+        return evidence.noting(f"{REJECTED}: none was tried, as checks of these networks are not cheap")
     chosen = nets[:: -(-len(nets) // NETS)] if nets else ()
     reasons: dict[str, str | None] = {}
     for number, net in enumerate(chosen):
@@ -57,8 +63,8 @@ def with_mutants(evidence: Evidence, nets: Sequence[ExactNet]) -> Evidence:
         return evidence
     survivors = {name: reason for name, reason in reasons.items() if reason is not None}
     share = f"{len(reasons) - len(survivors)} of {len(reasons)}"
-    kinds = Counter(next(kind for kind in (EQUIVALENT, UNNOTICED) if kind in reason) for reason in survivors.values())
-    note = "; ".join([f"{REJECTED}: {share}", *(f"of {count} more {kind}" for kind, count in kinds.items())])
+    kinds = Counter(next(text for kind, text in KINDS.items() if kind in reason) for reason in survivors.values())
+    note = "; ".join([f"{REJECTED}: {share}", *(f"{count} {text}" for text, count in kinds.items())])
     return evidence.adding(Quantity(REJECTED, share), Quantity(SURVIVORS, survivors)).noting(note)
 
 
