@@ -1,6 +1,6 @@
 """Count the words that a stranger trips over: names that say nothing, constants without a quantity, vague docstrings.
 
-    python tools/words.py [--worst 10]
+    python tools/words.py [--worst 10]    exits with 1 where a count is above its limit
 
 The counts are of `src`: every occurrence of a name in code, not of the
 word in comments and strings.
@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import ast
 import io
+import sys
 import tokenize
 from collections import Counter
 from collections.abc import Iterator
@@ -40,7 +41,7 @@ def docstrings(text: str) -> Iterator[str]:
                 yield docstring
 
 
-def main() -> None:
+def main() -> int:
     parser = argparse.ArgumentParser(description="Count names and docstrings that say nothing.")
     parser.add_argument("--worst", type=int, default=10, help="files to list")
     counts: Counter[str] = Counter()
@@ -60,7 +61,8 @@ def main() -> None:
     print(f"{vague:6,}  of {docs:,} docstrings begin with {', '.join(QUESTIONS)}: {share}")
     for name, count in worst.most_common(parser.parse_args().worst):
         print(f"{count:6,}  {name}")
+    return int(vague > MAX_VAGUE_SHARE * docs or any(counts[name] > limit for name, limit in LIMITS.items()))
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -1,10 +1,11 @@
-r"""Error of one layer, or of any strategy with as many bits, on the composition $f(g(x))$ of random functions.
+r"""Error of one attention layer, and of other strategies with as many bits, on composing random functions, $f(g(x))$.
 
 $f$ and $g$ are random functions from $n$ elements to $n$ elements, $x$ is random; a word has the entries of $g$, then
 those of $f$, then $x$. One party, Faye, knows $f$ and $x$ and sends $B$ bits. Whoever answers from these bits, $g$ and
 $x$ errs with probability at least $R/(3n\log_2 n)$ with $R = n\log_2 n - B > 0$ (`calculators.composition`). Here the
 error of three kinds of strategies is measured: layers with their own readout, the best decoder of a layer's partial
-sums over $f$, and messages that no layer computes.
+sums over $f$ (numerators and denominators of its attention averages, summed over the entries of $f$ only), and messages
+that no layer computes.
 """
 
 from __future__ import annotations

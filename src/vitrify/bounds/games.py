@@ -1,9 +1,10 @@
 r"""Two-party games contained in tasks: which party knows which positions of a word, and the right answer.
 
-In every game Alice knows some numbers and Bob a query about them. Her numbers determine the symbols at her positions,
-his query those at all others; the right answer depends on both. If two of her inputs lead to the same message, some
-query (`question`) has different answers for them, so a message must have `needed` bits: the logarithm of the number of
-her inputs.
+In every game Alice knows some numbers and Bob a query about them; she sends him one message, from which he answers. A
+layer that does the task gives such a message: what it passes on about her positions. Her numbers determine the symbols
+at her positions, his query those at all others; the right answer depends on both. If two of her inputs lead to the same
+message, some query (`question`) has different answers for them, so a message must have `needed` bits: the logarithm of
+the number of her inputs.
 
 | game | Alice | Bob | the word | the answer |
 | --- | --- | --- | --- | --- |
@@ -18,7 +19,8 @@ her inputs.
 | `disjointness_game` | bits $x_1 \dots x_n$ | bits $y_1 \dots y_n$ | $x$, then $y$, then ? | is no $x_i = y_i = 1$ |
 | `brackets_game` | $n$ opening brackets | $n$ closing ones | $o_1 c_1 \dots o_n c_n\,?$ | are they balanced |
 
-The last three end with a symbol of their own, so that both parties know the query.
+The last three end with the symbol ?, at which the layer answers: it is the same for all inputs, so Alice knows with
+which vector the layer attends to her positions there.
 """
 
 from __future__ import annotations

@@ -8,10 +8,11 @@ the softmax removes constants.
 Checked: A model of order 5 estimated from 400 sentences of Python's help texts, under softmax, sparsemax and hard
 attention: units and output weights counted on the arrays; next-word probabilities on a random part of the listed
 contexts and on random histories, most of them unseen.
-Not checked: All histories (they are sampled), larger corpora, strings longer than 64. The sparsity statement is ours;
-the theorem in the source is about tables of all $\lvert\Sigma\rvert^{n-1}$ contexts.
+Not checked: Larger corpora, strings longer than 64. Histories are sampled in the comparison; only the certificate's
+proof is about all of them. The sparsity statement is ours; the theorem in the source is about tables of all
+$\lvert\Sigma\rvert^{n-1}$ contexts.
 Source: This work; the architecture is that of Svete & Cotterell 2024, arXiv 2404.14994, theorem 3.1 [T].
-Saboteur: The unit of the first bigram context is removed.
+Saboteur: The unit of the first listed context of one word is removed.
 """
 
 from __future__ import annotations

@@ -8,9 +8,10 @@ Why: A head gives every token so far the weight $1/(N+1)$, however many there ar
 count over $N + 1$. Everything else is ReLU units, because every number is an integer and bounded. Heads of one nesting
 depth share a layer.
 Checked: 200 random programs, nested up to three deep, over 2 or 3 letters, at $N = 20$: all words to length 5 and every
-prefix of random words of length 20, against running sums. Their predicates are position mod 3, the primes and the
-squares. Six more are certified and run on all words to length 8, words $x^n y^n$ and of one letter as well. Attention
-layers and heads are at most the nesting depth and the number of counts; in those six they are equal.
+prefix of random words of length 20, compared with running counts of the program's formulas. Their predicates are
+position mod 3, the primes and the squares. Six more are certified and run on all words to length 8, words $x^n y^n$ and
+of one letter as well. Attention layers and heads are at most the nesting depth and the number of counts; in those six
+they are equal.
 Not checked: Words longer than $N$: the paper has one network for all lengths, by layer norm (see
 `c_rasp_programs_run_at_any_length_by_layer_norm`). A monadic predicate is listed up to $N$ here. The converse, that
 such transformers recognize nothing beyond C-RASP, is not checked.

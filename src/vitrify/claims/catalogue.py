@@ -44,7 +44,7 @@ SECTIONS = {  # of a claim's docstring, with their titles on pages
     "Checked": "What is checked here",
     "Not checked": "What is not checked",
     "Source": "Source",
-    "Saboteur": "Saboteur (negative control)",
+    "Saboteur": "Saboteur: what the check must reject",
 }
 STRENGTH = (Method.PROVED, Method.EXHAUSTIVE, Method.SAMPLED)  # of certificates, the strongest first
 TRAINING_SECONDS = 180.0  # of one core, for a quick check of a claim about training

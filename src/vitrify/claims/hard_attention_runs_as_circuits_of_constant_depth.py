@@ -4,8 +4,9 @@ Statement: For every transformer with $L$ layers of hard attention that breaks t
 a circuit of AND, OR and NOT gates with unbounded fan-in, of depth at most $5L + 2$ and size polynomial in $n$, that
 computes it on words of length $n$: it is in AC⁰. So PARITY and MAJORITY are beyond every such net at all sufficiently
 large $n$.
-Why: A head copies one value, so finitely many vectors can occur at a position. That one of them occurs, that a key wins
-and that a value is read are statements about bits, each with one more AND or OR over earlier ones.
+Why: A head copies one value, so with $H$ heads a layer and $S$ letters at most $(Sn)^{(1+H)^L}$ vectors can occur. A
+gate for each says whether it occurs; whether a key wins, and which value is read, are ANDs and ORs of such gates, five
+levels a layer.
 Checked: Three formulas of temporal logic, a bracket recognizer, two 3-gram nets and two random nets: the circuit is
 made in exact rational arithmetic from the stored weights and compared with the net in floating point on all words to
 length 8 (3 letters) or 10 (2 letters). Depth is at most $5L + 2$ and does not grow from $n = 8$ to 16; gates grow at

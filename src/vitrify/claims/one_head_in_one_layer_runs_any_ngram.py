@@ -1,12 +1,14 @@
 r"""A single head in a single attention layer runs any n-gram language model, with hard, sparse or soft attention.
 
 Statement: For every n-gram language model $p$ over $\Sigma$ there is a transformer with one attention layer of one
-head, followed by a deeper MLP, such that $q(y) = p(y)$ for every string $y \in \Sigma^*$.
-Why: Softmax and sparsemax heads mix the last $n-1$ symbols with weights $3^{-i}$; an MLP reads the digits of each
-coordinate of the mixture. A hard head mixes evenly, so symbols first go into bins by position modulo $n-1$.
+head, followed by an MLP of several layers, such that $q(y) = p(y)$ for every string $y \in \Sigma^*$.
+Why: Softmax and sparsemax heads mix the last $n-1$ symbols with weights $3^{-i}$ (softmax up to a leak that is rounded
+off); an MLP reads the digits of each coordinate of the mixture. A hard head mixes tied positions evenly, so symbols
+first go into bins by position modulo $n-1$.
 Checked: Random models with $(\lvert\Sigma\rvert, n)$ = (2, 2), (3, 3) and (4, 4), each under softmax, sparsemax and
 hard attention. Next-symbol probabilities are compared at every prefix of all strings to length 8 and of random strings
-of length 24. Heads, attention layers, table units and output weights are compared with the formulas.
+of length 24. The numbers of heads, attention layers, units (one for each context) and output weights are compared with
+the declared formulas.
 Not checked: Strings longer than 24, larger alphabets. The paper's construction is a different one: it scales values by
 $10^{-t}$, which underflows float64 near $t = 300$, and needs a number of bits linear in the length. Ours does not
 depend on the length.

@@ -12,7 +12,7 @@ has units and weights that grow with $T$.
 Checked: (a) All words to $n = 9$ and one random word of each parity, about half of it ones, at $n = 50, 101, 1000,
 10^4$, with $c = 1$: the sign, and the margin against the law within 2 %; all arrays but the position table equal those
 for $n = 1$. (b) $T = 100$: every prefix of the 101 words $1^k 0^{100-k}$: the least margin is 1; units and largest
-weight equal $2T$ and $2T - \tfrac12$.
+weight equal $2T$ and $2T - \tfrac12$. Certificates are of the net for $n = 9$ and of the counter.
 Not checked: (a) for all $n$, and all words for $n > 9$. (b) on words in which ones do not come first (the state depends
 on their number only). The variant with layer norm and a constant margin, which the source also gives.
 Source: Chiang & Cholak 2022, arXiv 2202.12172 [T] for (a); modular counters of Liu et al. 2023, arXiv 2210.10749 [S]

@@ -120,6 +120,4 @@ def sabotage(subject: Subject) -> Subject:
     return subject.with_data(sqrt=subject.data["dyadic"])
 
 
-CLAIM = Claim(
-    subjects, check, sabotage, id="R1", standing="theorem", uncertified="proves margins of nets of many lengths itself"
-)
+CLAIM = Claim(subjects, check, sabotage, id="R1", standing="theorem", uncertified="about margins at many lengths")

@@ -4,23 +4,23 @@ Statement: For variants of transformers (attention, ties, mask, positions, preci
 of decision) and problems, "yes" follows from nets of a smaller variant, "no" from a class that contains a larger one.
 So hard attention with ties to one side recognizes neither PARITY nor MAJORITY nor Dyck-1 (unconditional), and softmax
 of constant depth in $O(\log n)$ bits not the word problem of $S_5$ unless TC⁰ = NC¹ (conditional). Star-free languages
-run on hard attention and on softmax in $O(\log n)$ bits, PARITY on softmax by a vanishing margin, $S_5$ in $O(\log n)$
-layers. What one net does at all lengths and what a net for each length does are two maps.
+run on hard attention and on softmax in $O(\log n)$ bits, PARITY on softmax, with logits that differ by less and less,
+$S_5$ in $O(\log n)$ layers. What one net does at all lengths and what a net for each length does are two maps.
 Why: A model inside a class and a problem outside of it make a "no"; a construction makes a "yes"; reductions and
 inclusions pass both on.
-Checked: From the facts, by eight rules, follow no "yes" together with a "no", at any variant that a fact names and any
-problem or class; every row of the survey's table, and of results since, each written down a second time with its
-variant. Every claim and construction that a fact or a row names exists under that name. For 16 facts, nets for 6 and 12
-letters are built: their attention, ties, masks, positions, depth and norm, and whether one set of arrays serves both
-lengths, lie within the variant and scope of the fact, and the nets are right on all words to length 4 and on random
-ones.
+Checked: At no variant that a fact names, and for no problem or class, do the facts and eight rules give both a "yes"
+and a "no". They give every row of the survey's table and of later results; the rows are written down a second time,
+apart from the facts. Every claim and construction that a fact or a row names exists under that name. For 16 facts, nets
+for 6 and 12 letters are built: their attention, ties, masks, positions, depth and norm, and whether one set of arrays
+serves both lengths, lie within the variant and scope of the fact, and the nets are right on all words to length 4 and
+on random ones.
 Not checked: The theorems themselves: most facts are cited, and the claims that execute them check instances, often a
 fragment; the table says which. Precision, chains of thought and margins are not read off nets. Positions of a net for
-one length count as bounded, since its table may be scaled.
+one length count as bounded: their table is finite, and can be scaled into [0, 1].
 Source: Strobl, Merrill, Weiss, Chiang & Angluin 2024, arXiv 2311.00208 [S]; the derivation here is our own.
 Saboteur: A fact is moved to the nearest wrong variant: hard attention that averages ties is put inside AC⁰, PARITY is
-decided by a margin, positions are given to a theorem without them; one claim is renamed; the variant of a net is made
-smaller by one step.
+decided by logits that differ by a constant, positions are given to a theorem without them; one claim is renamed; the
+variant of a net is made smaller by one step.
 """
 
 from __future__ import annotations

@@ -56,10 +56,10 @@ Standing = Literal["theorem", "experiment", "conjecture"]
 Verdict = Literal["holds", "fails", "reversed", "not reached", "undecided", "none"]
 PARTS: dict[Section, str] = {"represent": "R", "limits": "B", "learn": "L", "generalize": "G"}  # first letters of ids
 MEANING = {  # what every certificate by this method says
-    "proved": "proved at least for every input up to the maximum length: the weights compute their ideal network, and "
-    "that network computes the spec; short inputs are tested, too",
-    "exhaustive": "every input is tested",
-    "sampled": "tested on samples of inputs; where inputs are words, usually on all short words, too",
+    "proved": "besides the check it is proved, for every input of each subject's network up to its maximum length, "
+    "that the stored weights compute the network with exact selections (ideal network) and that this computes the spec",
+    "exhaustive": "besides the check, every input that the network of each subject reads is run (or proved right)",
+    "sampled": "besides the check, the network of each subject is run on samples, usually on all short words, too",
 }
 SCOPES = {  # of the two links of such a certificate
     "every length": "proved for every word of every length",
@@ -206,7 +206,7 @@ def show_entries(
         ("claim", claim.title),
         *((SECTIONS[word], text if word != "Source" else with_tags(text)) for word, text in parts.items()),
         ("standing in the source", standing),
-        ("measured" if method == "trained" else "networks", _evidence_of(claim, method)),
+        ("measured" if method == "trained" else "certificates of the networks", _evidence_of(claim, method)),
     ]
     data = {"name": claim.name, **_fields(claim), "title": claim.title}
     data |= {word.lower().replace(" ", "_"): text for word, text in parts.items()}
@@ -222,7 +222,8 @@ def _evidence_of(claim: ClaimPage, method: str | None) -> str:
     from vitrify.report.recorded import latest
 
     if method != "trained":
-        return f"{method}: {MEANING[method]}" if method else f"none: {claim.fields.get('uncertified', 'about losses')}"
+        reason = claim.fields.get("uncertified", "about losses")
+        return f"{method}: {MEANING[method]}" if method else f"not made, as the claim is {reason}"
     outcome = latest(claim)
     if outcome is None:
         return "not yet: no run by this plan is recorded"

@@ -39,7 +39,7 @@ def export(
         {"folder": str(place), "files": list(written.files), **report.to_json()},
         f"{report.layout} in {report.stored} → {place}",
         *report.notes,
-        _differences(report.rows, f"{report.inputs} inputs, as for a certificate"),
+        _differences(report.rows, f"{report.inputs} inputs, chosen as for `vitrify certify`"),
     )
 
 
@@ -67,7 +67,9 @@ def import_entries(
 
 def _differences(rows: tuple[Difference, ...], title: str) -> TextTable:
     cells = [(row.precision, *(f"{x:.2g}" for x in (row.difference, row.absolute, row.from_float64))) for row in rows]
-    return TextTable(("precision", "difference", "absolute", "from our float64"), cells, title)
+    return TextTable(
+        ("precision", "relative difference", "absolute difference", "library from our float64"), cells, title
+    )
 
 
 COMMANDS = (export, import_entries)

@@ -1,4 +1,7 @@
-"""The command that serves the app."""
+"""The command `vitrify serve`: a local web server for the atlas (pages of all claims) and the glass box.
+
+The glass box shows a network's activations on an input.
+"""
 
 from __future__ import annotations
 

@@ -4,8 +4,9 @@ An edge is *true* if replacing what it carries by what it carries on a donor cha
 circuit is *exact* if replacing what all other edges carry, at once, changes none. Edges whose port reads nothing of
 what the writer writes ($MW = 0$) need no run: they carry nothing.
 
-The port of a cut edge reads $xW + (a' - a)MW$: the writer's activation $a$ of this run is replaced by $a'$, that of a
-donor, on this path and on no other. Everything else is the network's own forward pass.
+A writer adds $aM$ to the residual stream $x$, where $a$ is its activation; a port reads $xW$ (after a norm, if it has
+one). The port of a cut edge reads $xW + (a' - a)MW$ instead: $a$ is replaced by $a'$, the activation on a donor, on
+this path and on no other. Everything else is the network's own forward pass.
 """
 
 from __future__ import annotations

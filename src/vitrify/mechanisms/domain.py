@@ -1,8 +1,7 @@
 """The domain on which a circuit is judged: words, the positions whose answers count, and donors of activations.
 
 A donor is another word. In activation patching, the activation of a part at a position is replaced by its activation
-on the donor, at the same position or at another. Without other positions, no donor would change what depends on the
-position alone.
+on the donor, at the same position or at another. Only the latter changes what depends on the position alone.
 """
 
 from __future__ import annotations
@@ -147,7 +146,7 @@ def differs(output: Output, one: Floats, two: Floats) -> Bools:
 
 
 def _probabilities(output: Output, logits: Floats) -> Floats:
-    """Probabilities; weights that sum to nothing, up to rounding, are none."""
+    """Return probabilities: zeros where linear weights sum to 0 up to rounding."""
     if output.scores == "linear":
         total = logits.sum(axis=-1, keepdims=True)
         return np.asarray(np.where(total > TIE, logits / np.where(total > TIE, total, 1.0), 0.0))

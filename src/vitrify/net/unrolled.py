@@ -12,8 +12,8 @@ from vitrify.net.weights import Weights
 def unrolled(weights: Weights) -> Weights:
     """Return a network without a loop that computes the same, step by step; one that has no loop is returned as it is.
 
-    Labels get the number of their round. A space that the last MLP of a round writes lasts to the end of the next one,
-    which replaces it.
+    Labels get the number of their round, but for spaces that the embedding writes. A space that the last MLP of a round
+    writes lasts until the last MLP of the next round replaces it.
     """
     if weights.architecture.loops == 1:
         return weights
@@ -37,7 +37,7 @@ def unrolled(weights: Weights) -> Weights:
 
 
 def _in_rounds(space: SpaceLabel, end: int, loops: int) -> list[SpaceLabel]:
-    """Return the labels of a space in all rounds, each of which has `end` moments."""
+    """Return the labels of a space in all rounds, each of `end` moments (after attentions and MLPs)."""
     last = end * loops
     if space.born == 0:
         return [replace(space, dies=last if space.dies == end else space.dies)]

@@ -48,7 +48,7 @@ Numbers: TypeAlias = Array  # or one number
 
 @dataclass(frozen=True)
 class LowRankForm:
-    """A low-rank form: its factor f(e, third), the derivatives of that, and what its third number is."""
+    """A low-rank form: its factor f(e, third), the derivatives of f, and the meaning of its third number."""
 
     key: str
     title: str

@@ -1,6 +1,6 @@
-"""Recorded evidence: one small file for each claim, with where and when it was measured, and of what; its figure.
+"""Recorded evidence: one small file for each claim, with device, date and code; its figure is drawn from it.
 
-A digest of the settings ties evidence to the subjects that it is of: what is changed later is told from what was run.
+Each file has a digest of the settings that were run, so that a claim whose settings have changed since is recognized.
 
     docs/evidence/NAME.json                   the latest version
     docs/evidence/versions/NAME.vK.json       every version before it, with its verdict
@@ -69,7 +69,7 @@ def all_versions(headline: Headline, folder: Path | None = None) -> list[Outcome
 def settings(headline: Headline, scale: Scale) -> str:
     """Return a digest of a claim's subjects at a scale, and of the numbers that a claim about training judges them by.
 
-    It is another one where any parameter of a trial is another; the names of functions and constants don't matter.
+    The digest changes with every parameter of a trial (one training setting of the claim), not with names of functions.
     """
     claim = claim_of(headline)
     parts = [described(subject) for subject in claim.subjects_at(scale)]

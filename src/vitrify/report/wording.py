@@ -131,8 +131,11 @@ def statements(outcome: Outcome) -> str:
 
 def plan(outcome: Outcome) -> str:
     """Return the version of the plan of a recorded run, and whether it is older than the run."""
-    older = "older than the run" if outcome.criterion_older else "criterion older than the run: no"
+    older = "committed before the run" if outcome.criterion_older else "criterion older than the run: no"
     return f"plan {outcome.version}, {older}" if outcome.version else f"version 0, {older}"
+
+
+SCALES = {"same": "scale of the source", "larger": "larger scale than the source", "own": "scale of our own"}
 
 
 def scale(outcome: Outcome) -> str:
@@ -141,7 +144,7 @@ def scale(outcome: Outcome) -> str:
         return "quick scale: reduced" if outcome.scale == "quick" else f"{outcome.scale} scale"
     run = outcome.plan_of_run
     lower = [name for name, axis in run.scale.items() if axis.label == "reduced"]
-    return f"scale reduced ({', '.join(lower)})" if run.label == "reduced" else f"scale: {run.label}"
+    return f"scale reduced ({', '.join(lower)})" if run.label == "reduced" else SCALES[run.label]
 
 
 def spans(numbers: Sequence[int]) -> str:

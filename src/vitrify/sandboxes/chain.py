@@ -1,10 +1,10 @@
 r"""A Markov chain of order $m$ over $k$ states, one kernel for all sequences, stationary from the start.
 
-The kernel $P(x \mid x_1 \dots x_m)$ is given, or drawn once from a Dirichlet distribution with all parameters $\alpha$.
-With $\mu$ the stationary law of $m$ symbols in a sequence, the first $m$ symbols are drawn from $\mu$, so after $t < m$
-of them the best prediction is the conditional of $\mu$, and afterwards it is $P$. The loss of predicting by $P$ is the
-entropy rate $\sum_c \mu(c)\, H(P(\cdot \mid c))$. A predictor that sees the last $j < m$ symbols only does best with
-the conditional of order $j$ of $\mu$.
+The kernel $P(x \mid x_1 \dots x_m)$ is `kernel`, or is drawn once, with the seed `task`, from a Dirichlet distribution
+with all parameters $\alpha$. With $\mu$ the stationary law of $m$ symbols in a sequence, the first $m$ symbols are
+drawn from $\mu$, so after $t < m$ of them the best prediction is the conditional of $\mu$, and afterwards it is $P$.
+The loss of predicting by $P$ is the entropy rate $\sum_c \mu(c)\, H(P(\cdot \mid c))$. A predictor that sees the last
+$j < m$ symbols only does best with the conditional of order $j$ of $\mu$.
 """
 
 from __future__ import annotations

@@ -1,4 +1,9 @@
-"""The landscape explorer: sliders for a chain of bits, a start to be dragged, and where gradient flow leads from it."""
+"""The landscape explorer: where gradient flow of a one-layer transformer on a two-state Markov chain leads.
+
+Sliders set the chain (`p`, `q`) and the form of the network (`vitrify.report.landscape.FORMS`). The start is a point of
+the plane that the page draws: `e`, the size of the embedding, and `w`, that of the units; `third` is the number that a
+form has beside these two. `/api/landscape/recorded` is the recorded training run nearest to the chain.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +21,7 @@ from vitrify.report.landscape import nearest
 from vitrify.web.site import WebApp
 
 START = {"form": "tied", "p": 0.5, "q": 0.8, "e": 1.2, "w": 0.4}  # what the page shows first
-DIGITS = 4  # of what sliders and the mouse give: answers are kept by these numbers
+DIGITS = 4  # decimals to which numbers from the page are rounded, so that answers can be cached
 
 Number = Annotated[float, Query(allow_inf_nan=False)]
 Maybe = Annotated[float | None, Query(allow_inf_nan=False)]
@@ -30,7 +35,8 @@ def router(site: WebApp) -> APIRouter:
     @made.get("/landscape.html")
     def page() -> HTMLResponse:
         shown = site.page("landscape.html.j2", "landscape", forms=landscape.FORMS.values(), start=START)
-        shown.background = BackgroundTask(_json, landscape.path, *START.values())  # the first takes the import of SciPy
+        # Imports SciPy before the first real request.
+        shown.background = BackgroundTask(_json, landscape.path, *START.values())
         return shown
 
     @made.get("/api/landscape/surface")

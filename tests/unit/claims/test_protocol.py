@@ -125,7 +125,7 @@ def test_a_committed_plan_that_is_older_than_the_run_is_accepted(repository: Pat
     assert held["digest"] == planning.digest(PAGE, plan())
     outcome = Outcome(PAGE.name, "L1", "experiment", "t", "large", judged_of([1.5]), True, plan=held)
     assert outcome.criterion_older
-    assert wording.plan(outcome) == "plan 1, older than the run"
+    assert wording.plan(outcome) == "plan 1, committed before the run"
     assert outcome.plan_of_run == plan()
 
 
@@ -196,7 +196,7 @@ def test_explored_units_are_not_judged() -> None:
     ("ours", "theirs", "label"),
     [
         (10, 10, "same"),
-        (20, 10, "same"),
+        (20, 10, "larger"),
         (5, 10, "reduced"),
         ("text", "text", "same"),
         (5, "?", "reduced"),

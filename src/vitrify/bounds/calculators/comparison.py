@@ -1,12 +1,13 @@
-r"""One layer needs a bit for each bit of two words that it compares, and so does the state of a recurrence.
+r"""To compare two words, one layer of attention, or the state of a recurrence, needs as many bits as one word has.
 
 Statement: a layer of $H$ heads, value size $m$ and $p$ bits that says of every two words of $n$ of $S$ symbols whether
 they are equal has $H(m+1)(p + \lceil\log_2 n\rceil) \ge n\log_2 S$, and a recurrent net a state of $n\log_2 S$ bits.
 With $S = 2$ the same holds for disjointness of two sets of $n$ elements, and, of one layer, for $n$ pairs of brackets
 of two kinds that are balanced at depth 1.
-Assumes: exact sums; a deterministic net that is right on every pair of words, and answers at a symbol of its own after
-both. With a small error equality is cheap.
-Source: Bhattamishra, Hahn, Blunsom & Kanade 2024, arXiv 2406.09347 [A]; the explicit form is that of our protocol.
+Assumes: exact sums; a deterministic net that is right on every pair of words, and whose answer is read at a further
+symbol behind both. If small errors are allowed, equality takes few bits.
+Source: Bhattamishra, Hahn, Blunsom & Kanade 2024, arXiv 2406.09347 [A]; the explicit form is ours: of the first word
+each head passes on the numerator ($m$ numbers) and the denominator of its average.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ from typing import Any, Literal
 Scope = Literal["one net", "each length"]
 
 # For each axis: a value and those directly above it.
-ABOVE: dict[str, dict[str, tuple[str, ...]]] = {
+STRONGER: dict[str, dict[str, tuple[str, ...]]] = {
     "attention": {"hard": (), "softmax": ()},
     "ties": {"": (), "one side": (), "averaged": ()},
     "mask": {"none": ("any",), "causal": ("any",), "strict": ("any",), "any": ()},
@@ -82,7 +82,7 @@ class ModelVariant:
     decision: str = "margin"
 
     def __post_init__(self) -> None:
-        unknown = [axis for axis in ABOVE if getattr(self, axis) not in ABOVE[axis]]
+        unknown = [axis for axis in STRONGER if getattr(self, axis) not in STRONGER[axis]]
         if unknown or (self.attention == "hard") != bool(self.ties):
             raise ValueError(f"{unknown or 'ties'}: not a value of the axis, or not for this attention: {self}")
 
@@ -134,7 +134,7 @@ class ModelVariant:
     def neighbors(self) -> list[ModelVariant]:
         """Return the variants that differ in one axis by one step, up or down, and the other way to break ties."""
         changed: list[dict[str, Any]] = []
-        for axis, order in ABOVE.items():
+        for axis, order in STRONGER.items():
             value = getattr(self, axis)
             steps = {*order[value], *(low for low, high in order.items() if value in high)}
             changed += [{axis: each} for each in sorted(steps)]
@@ -145,7 +145,7 @@ class ModelVariant:
 
 @cache
 def _within(small: ModelVariant, large: ModelVariant) -> bool:
-    return all(getattr(large, axis) in above(axis, getattr(small, axis)) for axis in ABOVE)
+    return all(getattr(large, axis) in above(axis, getattr(small, axis)) for axis in STRONGER)
 
 
 @cache
@@ -155,7 +155,7 @@ def above(axis: str, value: str) -> frozenset[str]:
     >>> sorted(above("mask", "causal"))
     ['any', 'causal']
     """
-    return frozenset({value}).union(*(above(axis, each) for each in ABOVE[axis][value]))
+    return frozenset({value}).union(*(above(axis, each) for each in STRONGER[axis][value]))
 
 
 def covers(wide: Scope, narrow: Scope) -> bool:

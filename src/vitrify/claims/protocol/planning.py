@@ -33,7 +33,7 @@ MACHINERY = "vitrify.claims.protocol", "vitrify.claims.catalogue"  # of the rest
 SHOWN = ("draw",)  # functions that show evidence and judge nothing
 MIN_REJECTION = 0.95  # share of the null's draws that the check of a statement must reject
 NULL_DRAWS = 200
-ScaleLabel = Literal["same", "reduced", "own"]
+ScaleLabel = Literal["same", "larger", "reduced", "own"]
 
 
 @dataclass(frozen=True)
@@ -57,12 +57,12 @@ class Axis(JsonData):
 
     @property
     def label(self) -> ScaleLabel:
-        """Return how this axis compares: same (at least theirs), reduced, or own."""
+        """Return how this axis compares with theirs: same, larger, reduced, or own where they have none."""
         if self.theirs is None:
             return "own"
         if isinstance(self.ours, str) or isinstance(self.theirs, str):
             return "same" if self.ours == self.theirs else "reduced"
-        return "same" if self.ours >= self.theirs else "reduced"
+        return "same" if self.ours == self.theirs else "larger" if self.ours > self.theirs else "reduced"
 
 
 @dataclass(frozen=True)
@@ -101,9 +101,10 @@ class Plan(JsonData):
 
     @property
     def label(self) -> ScaleLabel:
-        """Return the scale of the whole: own if any axis is of our making, else reduced if any is below the source."""
+        """Return the scale of the run: own if any axis is of our making, else reduced if any is, else larger."""
         labels = {axis.label for axis in self.scale.values()}
-        return "own" if "own" in labels or not labels else "reduced" if "reduced" in labels else "same"
+        order: tuple[ScaleLabel, ...] = ("own", "reduced", "larger", "same")
+        return next((label for label in order if label in labels), "own")
 
 
 def digest(headline: Headline, plan: Plan) -> str:

@@ -19,7 +19,7 @@ from vitrify.claims import each_architecture_learns_what_its_theorems_allow as t
 from vitrify.claims.catalogue import find
 from vitrify.errors import InputError
 from vitrify.interop.diagnose.tasks import FLIP_FLOP, TRAINED, TWICE, DiagnosisTask
-from vitrify.learn.agreement import LOST, PREDICTED, WORDS
+from vitrify.learn.agreement import NO_GROUPS, PREDICTED, WORDS
 from vitrify.learn.agreement import agreement as table_agreement
 from vitrify.learn.models.catalogue import Family
 from vitrify.report import wording
@@ -171,7 +171,7 @@ MORE: Mapping[str, Mapping[str, tuple[bool, str]]] = {
         "flip-flop": (False, "G3"),
         "majority": (True, "G1"),
     },
-    "one layer": LOST | {"induction": (False, "B4"), "composition": (False, "B3")},
+    "one layer": NO_GROUPS | {"induction": (False, "B4"), "composition": (False, "B3")},
     "LSTM": {"flip-flop": (True, "R24")},
 }
 

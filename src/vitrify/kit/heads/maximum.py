@@ -15,10 +15,10 @@ where $W$ is Lambert's function, $We^W = x$.
 **Softmax.** With gaps $g_j = \beta(a_1 - a_j)$ the shortfall, times $\beta$, is $D = \sum_j g_j e^{-g_j} / (1 + \sum_j
 e^{-g_j})$ over the rivals. $\partial D/\partial g_j = 0$ says $g_j = 1 + D$, so the worst gaps are all equal: $g = 1 +
 (k-1)ge^{-g}/(1 + (k-1)e^{-g})$, that is $(g-1)e^{g-1} = (k-1)/e$, so $D = g - 1 = W((k-1)/e)$. Any other key adds at
-most $ge^{-g}$ with $g \ge \beta F \ge 1$, where that falls. **Sparsemax.** On a support of $s$ keys with mean gap
-$\bar g$ the weights are $1/s + \bar g - g_j$, so $D = \bar g + s\bar g^2 - \sum g_j^2 \le \bar g - \bar g^2 s/(s-1)$
-with equality for equal gaps of the rivals, at most $(s-1)/(4s)$. No key with a gap of 1 or more is in the support, so
-$s \le k$.
+most $ge^{-g}$ with $g \ge \beta F \ge 1$, where $ge^{-g}$ decreases. **Sparsemax.** On a support of $s$ keys with mean
+gap $\bar g$ the weights are $1/s + \bar g - g_j$, so $D = \bar g + s\bar g^2 - \sum g_j^2 \le \bar g - \bar g^2
+s/(s-1)$ with equality for equal gaps of the rivals, at most $(s-1)/(4s)$. No key with a gap of 1 or more is in the
+support, so $s \le k$.
 """
 
 from __future__ import annotations

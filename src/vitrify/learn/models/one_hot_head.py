@@ -1,9 +1,9 @@
 r"""One head on one-hot tokens, and nothing else: $f(Z) = W_V Z\,\mathrm{softmax}((W_K Z)^\top W_Q Z)$.
 
-There is no residual stream, norm, position code, bias or readout: the logits at a place are the mixed values of the
-tokens there. The same head can be had with some of it off, as theories of stages ask for. Laid out as a transformer,
-the stream holds the tokens, the head appends what it reads, and only that is read out. Source: Li, Li, Risteski 2023,
-arXiv 2303.04245.
+There is no residual stream, norm, position code, bias or readout: the logits at a position are the attention-weighted
+mean of $W_V z$ over all tokens $z$. Parts of the head can be frozen, for theories that treat one stage of training at a
+time. Laid out as a transformer, the stream holds the tokens, the head appends what it reads, and only that is read out.
+Source: Li, Li, Risteski 2023, arXiv 2303.04245.
 """
 
 from __future__ import annotations
