@@ -17,7 +17,7 @@ from vitrify.certification.evidence import Evidence, JsonData, Method, Verdict, 
 from vitrify.claims import evidence_folder, matches
 from vitrify.claims.protocol.certificates import certificate, compact
 from vitrify.claims.protocol.measurements import Measured
-from vitrify.claims.protocol.mutants import ExactNet, with_mutants
+from vitrify.claims.protocol.mutants import CertifiedNet, with_mutants
 from vitrify.claims.protocol.planning import MIN_REJECTION, Plan
 from vitrify.encoding import Json
 from vitrify.errors import InputError
@@ -330,7 +330,7 @@ def _examined(headline: Headline, claim: Claim, progress: Progress | None, scale
     parts: dict[str, Evidence] = {}
     certificates: dict[str, Evidence] = {}
     saboteurs: dict[str, Evidence] = {}
-    nets: list[ExactNet] = []
+    nets: list[CertifiedNet] = []
     assert claim.check is not None
     assert claim.sabotage is not None
     for subject in distinct(headline, claim.subjects_at(scale)):
@@ -342,7 +342,7 @@ def _examined(headline: Headline, claim: Claim, progress: Progress | None, scale
         if evidence.verdict == "holds" and subject.exact and subject.spec is not None and subject.weights is not None:
             certified = certificate(subject.weights, subject.spec, evidence)
             certificates[subject.name] = compact(certified)
-            net = ExactNet(subject.name, subject.weights, subject.spec, certificates[subject.name])
+            net = CertifiedNet(subject.name, subject.weights, subject.spec, certificates[subject.name])
             nets += [net] if net.cheap and certified.verdict == "holds" else []
             evidence = evidence if certified.verdict == "holds" else certified
         parts[subject.name] = replace(evidence, checked=None)  # the net may go

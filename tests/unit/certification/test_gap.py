@@ -12,7 +12,7 @@ import pytest
 
 from cases import each
 from vitrify.certification.margins.values import Undecided
-from vitrify.certification.reading.gap import Bit, _all_parts, _any_variant, _detectors, gap_margin
+from vitrify.certification.reading.gap import Presence, _all_parts, _any_variant, _detectors, gap_margin
 from vitrify.constructions.catalogue import build
 from vitrify.net.conv import Convolutional
 from vitrify.net.inference import outputs
@@ -107,7 +107,7 @@ def test_a_detector_that_reads_too_much_counts_at_every_location() -> None:
 
 @each("count", [1, 2, 3])
 def test_all_parts_and_any_variant_bound_every_combination(count: int) -> None:
-    variant = Bit(Fraction(9, 10), Fraction(11, 10), Fraction(1, 20))
+    variant = Presence(Fraction(9, 10), Fraction(11, 10), Fraction(1, 20))
     some = [Fraction(0), variant.absent]
     part, two = [variant.low, variant.high], _any_variant([variant] * 2, 2)
     there = [x + y for x in part for y in some]

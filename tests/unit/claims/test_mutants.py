@@ -14,7 +14,7 @@ from vitrify.certification.checks.words import WordCheck
 from vitrify.certification.evidence import Evidence
 from vitrify.certification.mutation_test import Mutant, single_weight_mutants
 from vitrify.claims.protocol import mutants
-from vitrify.claims.protocol.mutants import EQUIVALENT, REJECTED, SURVIVORS, UNNOTICED, ExactNet, with_mutants
+from vitrify.claims.protocol.mutants import EQUIVALENT, REJECTED, SURVIVORS, UNNOTICED, CertifiedNet, with_mutants
 from vitrify.constructions.catalogue import build
 from vitrify.net.inference import batch_logits, with_pads
 from vitrify.net.sparse import dense, from_entries
@@ -25,9 +25,9 @@ HELD = Evidence("holds", 1)
 FORMULA = Formula.from_text("alphabet: a b c\nlength: 12\n!(!c S a) <-> O b")
 
 
-def exact(name: str, spec: Any, *, prove: bool = True, **choices: Any) -> ExactNet:
+def exact(name: str, spec: Any, *, prove: bool = True, **choices: Any) -> CertifiedNet:
     weights = build(spec, **choices)
-    return ExactNet(name, weights, spec, certify(weights, spec, work=1e6, prove=prove))
+    return CertifiedNet(name, weights, spec, certify(weights, spec, work=1e6, prove=prove))
 
 
 @each("seed", range(30))

@@ -22,7 +22,7 @@ from vitrify.net.weights import Weights
 from vitrify.spec.geometry.scene import Scene
 
 
-class Bit(NamedTuple):
+class Presence(NamedTuple):
     """The least and largest value where something is present, and the largest where it is absent; the least is 0."""
 
     low: Fraction
@@ -66,7 +66,7 @@ def gap_margin(weights: Weights[Convolutional], scene: Scene) -> Fraction:
     return min(half - all_there, lacking - all_there, lacking - half)
 
 
-def _detectors(arrays: Arrays, scene: Scene) -> list[Bit]:
+def _detectors(arrays: Arrays, scene: Scene) -> list[Presence]:
     """Return the bits of all templates, over channels for pixels above and below intensities."""
     sign, threshold = arrays["conv.0.W"].ravel(), arrays["conv.0.b"]
     _need(set(np.abs(sign).tolist()) == {1.0}, "intensities")
@@ -83,32 +83,32 @@ def _detectors(arrays: Arrays, scene: Scene) -> list[Bit]:
                 moved += abs(-side * Fraction(float(threshold[channel])) - right)
                 sizes.append(-Fraction(float(kernel[channel, *pixel])))
         low, high = Fraction(bias) - max(sizes) * moved, Fraction(bias)
-        bits.append(Bit(low, high, max(Fraction(0), high - min(sizes) * (gamma - moved))))
+        bits.append(Presence(low, high, max(Fraction(0), high - min(sizes) * (gamma - moved))))
     return bits
 
 
-def _bitmaps(arrays: Arrays, scene: Scene) -> list[Bit]:
+def _bitmaps(arrays: Arrays, scene: Scene) -> list[Presence]:
     """Return the bits of all templates, on images of zeros and ones."""
     bits = []
     for kernel, bias, (_, grid) in zip(arrays["conv.0.W"], arrays["conv.0.b"].tolist(), scene.templates, strict=True):
         numbers = [Fraction(number) for number in kernel.ravel().tolist()]
         _need(np.array_equal(kernel[0] > 0, grid == 1) and all(numbers), "templates")
         there = Fraction(bias) + sum(number for number in numbers if number > 0)
-        bits.append(Bit(there, there, max(Fraction(0), there - min(map(abs, numbers)))))
+        bits.append(Presence(there, there, max(Fraction(0), there - min(map(abs, numbers)))))
     return bits
 
 
-def _any_variant(bits: list[Bit], variants: int) -> Bit:
+def _any_variant(bits: list[Presence], variants: int) -> Presence:
     """Return the sum over the variants of a feature, of which one at most is present at a location."""
     absent = max(bit.absent for bit in bits)
     high = max(bit.high for bit in bits) + (variants - 1) * absent
-    return Bit(min(bit.low for bit in bits), high, variants * absent)
+    return Presence(min(bit.low for bit in bits), high, variants * absent)
 
 
-def _all_parts(part: Bit, count: int) -> Bit:
+def _all_parts(part: Presence, count: int) -> Presence:
     """Return what a unit for some parts gives: their sum, less all but one."""
     rest = (count - 1) * (part.high - 1)
-    return Bit(1 - count * (1 - part.low), part.high + rest, max(Fraction(0), part.absent + rest))
+    return Presence(1 - count * (1 - part.low), part.high + rest, max(Fraction(0), part.absent + rest))
 
 
 def _composites(kernel: Floats, scene: Scene) -> Floats:

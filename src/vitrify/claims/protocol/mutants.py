@@ -27,7 +27,7 @@ EQUIVALENT, UNNOTICED = "computes its spec: both links are proved", "gives no wr
 KINDS = {EQUIVALENT: "compute their spec, as both links are proved", UNNOTICED: "give no wrong answer"}
 
 
-class ExactNet(NamedTuple):
+class CertifiedNet(NamedTuple):
     """A net of a claim that computes its spec, with its certificate."""
 
     name: str
@@ -47,7 +47,7 @@ class ExactNet(NamedTuple):
         return self.certificate.headline is not None and self.certificate.headline.scope.proved
 
 
-def with_mutants(evidence: Evidence, nets: Sequence[ExactNet], certified: int) -> Evidence:
+def with_mutants(evidence: Evidence, nets: Sequence[CertifiedNet], certified: int) -> Evidence:
     """Return the evidence of a claim with the share of mutants that are rejected, and why the others are not.
 
     `nets` are those with cheap checks, of `certified` ones in all.
@@ -68,7 +68,7 @@ def with_mutants(evidence: Evidence, nets: Sequence[ExactNet], certified: int) -
     return evidence.adding(Quantity(REJECTED, share), Quantity(SURVIVORS, survivors)).noting(note)
 
 
-def _tried(net: ExactNet, count: int) -> dict[str, str | None]:
+def _tried(net: CertifiedNet, count: int) -> dict[str, str | None]:
     """Return for each mutant of a net why its check does not reject it; None where it does."""
     check, reasons = net_check(net.weights.architecture, net.spec, work=WORK), dict[str, str | None]()
     for mutant in single_weight_mutants(net.weights, count, seed=count):
