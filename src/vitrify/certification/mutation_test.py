@@ -84,7 +84,7 @@ def single_weight_mutants(weights: Weights[A], count: int, seed: int) -> Iterato
         number = place - int(ends[at - 1] if at else 0)  # of the weight in its array
         if is_sparse(array):
             row = int(np.searchsorted(array.indptr, number, side="right")) - 1
-            index = row, int(array.indices[number])
+            index: tuple[int, ...] = (row, int(array.indices[number]))
             array.data[number] *= factor
         else:
             index = tuple(int(axis[number]) for axis in np.nonzero(array))

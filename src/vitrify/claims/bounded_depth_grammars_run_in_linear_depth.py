@@ -27,6 +27,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from vitrify.certification.checking import net_check
+from vitrify.certification.evidence import Relation
 from vitrify.claims._nets import ATTENTIONS, Evidence, Quantity, Weights, built, check_net, quantities, sized, zeroed
 from vitrify.claims.catalogue import Claim, Subject, Subjects
 from vitrify.constructions import grammar_spans
@@ -38,7 +39,11 @@ from vitrify.spec.grammars.phrases import Phrases
 FORMS = ("shapes", "spans")
 SHAPES, RULES = 6, 24  # c and M of the grammars of the law, of which these are the seeds by depth d
 SEEDS = {2: 22365, 3: 8938, 4: 3145, 5: 2252, 6: 678, 7: 775, 8: 451}
-LAYERS = {"unambiguous": (1, 1, "="), "shapes": (4, 1, "<="), "spans": (4, -1, "<=")}  # slope, rest, relation
+LAYERS: dict[str, tuple[int, int, Relation]] = {
+    "unambiguous": (1, 1, "="),
+    "shapes": (4, 1, "<="),
+    "spans": (4, -1, "<="),
+}  # slope, rest, relation
 
 
 def subjects() -> Subjects:

@@ -83,7 +83,9 @@ def law(subject: Subject) -> tuple[Quantity, ...]:
     slopes = (np.diff(units) / np.diff(LENGTHS)).tolist()
     wrong = [wrong_states(net, subject.spec) for net in nets]
     fixed = [(net.sizes.layers, net.sizes.heads, net.sizes.d_model) for net in nets]
-    bounds = {f"largest weight at T = {length}": weight_bound(subject.spec, length) for length in LENGTHS}
+    bounds: dict[str, object] = {
+        f"largest weight at T = {length}": weight_bound(subject.spec, length) for length in LENGTHS
+    }
     bounds |= {f"units at T = {n}": sizes(subject.spec, max_length=n).at_most["units"] for n in LENGTHS}
     return (
         Quantity("layers, heads and width at all T", fixed, [fixed[0]] * len(nets), "="),

@@ -16,15 +16,16 @@ In the spirit of Gu, Yang & Zhou (2026, arXiv 2603.03084), by whom a transformer
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import comb
 
 from vitrify.constructions.catalogue import Attention, BuildRefused, DeclaredSizes, Tolerance, construction
 from vitrify.constructions.maxout import maxout, sizes_of
 from vitrify.errors import InputError
 from vitrify.kit.network import Network
-from vitrify.spec.geometry.cpwl import Cpwl
 from vitrify.spec.geometry.grid import GridFunction
 from vitrify.spec.geometry.max_min import MaxMin, difference
+from vitrify.spec.geometry.maxout import Maxout
 from vitrify.spec.geometry.triangulation import Triangulation
 
 
@@ -66,7 +67,7 @@ def difference_sizes(spec: Triangulation) -> DeclaredSizes:
 )
 def max_min(spec: MaxMin, *, attention: Attention = "softmax", tolerance: Tolerance | None = None) -> Network:
     """Return the network of a function that is given as an expression."""
-    return _through_maxout(spec, "max-min", attention, tolerance)
+    return _through_maxout(spec.maxout, "max-min", attention, tolerance)
 
 
 @construction(
@@ -80,7 +81,7 @@ def triangulation(
     spec: Triangulation, *, attention: Attention = "softmax", tolerance: Tolerance | None = None
 ) -> Network:
     """Return the network of a function that is given by its values on a triangulation."""
-    return _through_maxout(spec, "triangulation", attention, tolerance)
+    return _through_maxout(spec.maxout, "triangulation", attention, tolerance)
 
 
 @construction(
@@ -93,7 +94,9 @@ def convex_difference(
     spec: Triangulation, *, attention: Attention = "softmax", tolerance: Tolerance | None = None
 ) -> Network:
     """Return the network of a function on a triangulation as the difference of two convex ones."""
-    return _through_maxout(spec, "convex-difference", attention, tolerance)
+    return _through_maxout(
+        lambda: difference(*spec.difference(spec.folds), spec.radius), "convex-difference", attention, tolerance
+    )
 
 
 @construction(
@@ -105,14 +108,14 @@ def convex_difference(
 )
 def hats(spec: GridFunction, *, attention: Attention = "softmax", tolerance: Tolerance | None = None) -> Network:
     """Return the network of a function that is given by its values on a grid."""
-    return _through_maxout(spec, "hats", attention, tolerance)
+    return _through_maxout(spec.maxout, "hats", attention, tolerance)
 
 
-def _through_maxout(spec: Cpwl, name: str, attention: Attention, tolerance: Tolerance | None) -> Network:
+def _through_maxout(
+    network: Callable[[], Maxout], name: str, attention: Attention, tolerance: Tolerance | None
+) -> Network:
     """Return the network of a function's maxout network; what is too large for one is refused."""
     try:
-        convex = name == "convex-difference" and isinstance(spec, Triangulation)
-        net = difference(*spec.difference(spec.folds), spec.radius) if convex else spec.maxout()
-        return maxout(net, name, attention=attention, tolerance=tolerance)
+        return maxout(network(), name, attention=attention, tolerance=tolerance)
     except InputError as error:
         raise BuildRefused(str(error)) from None

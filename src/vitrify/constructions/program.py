@@ -58,7 +58,7 @@ def position_flag(net: Builder, leaf: Sequence[str | int]) -> Space:
     """Return the flag of a leaf that speaks about the position, MOD or AT, from the position table."""
     held = leaf_holds(str(leaf[0]), leaf[1:], np.zeros((1, net.max_length), dtype=np.int64), (), 0)
     assert held is not None
-    return net.embed_position(str(leaf_text(str(leaf[0]), leaf[1:])), Flag(), 1.0 * held.T)
+    return net.embed_position(str(leaf_text(str(leaf[0]), leaf[1:])), Flag(), held.T.astype(np.float64))
 
 
 @construction("program", "programs of selections and aggregations", sizes, default=True, certified=("to T", "to T"))

@@ -18,6 +18,7 @@ from vitrify.claims.protocol.mutants import EQUIVALENT, REJECTED, SURVIVORS, UNN
 from vitrify.constructions.catalogue import build
 from vitrify.net.inference import batch_logits, with_pads
 from vitrify.net.sparse import dense, from_entries
+from vitrify.net.weights import has_positions
 from vitrify.spec.automata.families import divisibility, symmetric_group
 from vitrify.spec.logic.ltl import Formula
 
@@ -77,6 +78,7 @@ def test_survivors_that_are_said_to_compute_their_spec_do() -> None:
     words = np.array(list(product(range(3), repeat=7)))
     for mutant in single_weight_mutants(nets[0].weights, 10, seed=10):
         if f"formula: {mutant.what}" in equivalent:
+            assert has_positions(mutant.weights)
             logits = batch_logits(mutant.weights, with_pads(mutant.weights.architecture, words + 1))[:, 1:]
             assert np.array_equal(logits.argmax(axis=-1) == 1, FORMULA.holds(words))
 

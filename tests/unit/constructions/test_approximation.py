@@ -152,7 +152,7 @@ def test_a_difference_of_convex_functions_is_the_function_in_fractions(inner: in
                 Fraction(int(share)) for share in rng.integers(0, 9, len(corners)) + np.eye(len(corners), dtype=int)[0]
             ]
             point = tuple(
-                sum(share * corner[axis] for share, corner in zip(shares, corners, strict=True)) / sum(shares)
+                Fraction(sum(share * corner[axis] for share, corner in zip(shares, corners, strict=True))) / sum(shares)
                 for axis in range(dimensions)
             )
             largest = [max(value(piece, point) for piece in pieces) for pieces in (first, second)]

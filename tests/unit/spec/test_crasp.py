@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -202,7 +203,8 @@ def test_states_know_the_position_as_far_as_it_matters(text: str) -> None:
     states = spec.meanings()["transducer"].states
     assert states is not None
     for word in product("ab", repeat=7):
-        state, answers = states.start, []
+        state: Any = states.start
+        answers = []
         for letter in word:
             state = states.step(state, letter)
             answers.append("1" if state[2] else "0")
