@@ -301,10 +301,6 @@ class Evidence(JsonData):
             return replace(longer, verdict="fails", witness=missed)
         return longer
 
-    def noting(self, *notes: str) -> Evidence:
-        """Return the evidence with more notes."""
-        return replace(self, notes=(*self.notes, *notes))
-
     def _repr_html_(self) -> str:
         from vitrify.markup import badge, card, facts, folded, table, tag
 

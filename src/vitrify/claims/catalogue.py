@@ -351,7 +351,7 @@ def _examined(headline: Headline, claim: Claim, progress: Progress | None, scale
     unnoticed = [name for name, broken in saboteurs.items() if broken.verdict == "holds"]
     if unnoticed and evidence.verdict == "holds":
         passed = f"the saboteur passed on {', '.join(map(repr, unnoticed))}: {PROVES_NOTHING}"
-        evidence = replace(evidence.noting(passed), verdict="undecided")
+        evidence = replace(evidence, verdict="undecided", notes=(*evidence.notes, passed))
     identity = headline.name, claim.id, claim.standing, headline.title
     return Outcome(*identity, scale, evidence, not unnoticed, certificates, saboteurs)
 

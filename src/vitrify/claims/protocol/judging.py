@@ -31,7 +31,7 @@ QUICK_DRAWS = 40
 
 def subjects_of(headline: Headline, claim: Claim, scale: Scale) -> list[Subject]:
     """Return the subjects of a claim at a scale; a claim of one scale has the same at both."""
-    return list(distinct(headline, claim.subjects_at(scale)))
+    return list(distinct(headline, claim.large() if claim.large and scale == "large" else claim.subjects()))
 
 
 def plan_of(headline: Headline, claim: Claim) -> Plan:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from vitrify.certification.checking import net_check, with_proof
@@ -53,7 +54,7 @@ def with_mutants(evidence: Evidence, nets: Sequence[CertifiedNet], certified: in
     `nets` are those with cheap checks, of `certified` ones in all.
     """
     if certified and not nets:
-        return evidence.noting(f"{REJECTED}: none was tried, as checks of these networks are not cheap")
+        return replace(evidence, notes=(*evidence.notes, f"{REJECTED}: none was tried, as no check is cheap"))
     chosen = nets[:: -(-len(nets) // NETS)] if nets else ()
     reasons: dict[str, str | None] = {}
     for number, net in enumerate(chosen):
@@ -65,7 +66,8 @@ def with_mutants(evidence: Evidence, nets: Sequence[CertifiedNet], certified: in
     share = f"{len(reasons) - len(survivors)} of {len(reasons)}"
     kinds = Counter(next(text for kind, text in KINDS.items() if kind in reason) for reason in survivors.values())
     note = "; ".join([f"{REJECTED}: {share}", *(f"{count} {text}" for text, count in kinds.items())])
-    return evidence.adding(Quantity(REJECTED, share), Quantity(SURVIVORS, survivors)).noting(note)
+    evidence = evidence.adding(Quantity(REJECTED, share), Quantity(SURVIVORS, survivors))
+    return replace(evidence, notes=(*evidence.notes, note))
 
 
 def _tried(net: CertifiedNet, count: int) -> dict[str, str | None]:
