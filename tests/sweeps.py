@@ -9,6 +9,12 @@ from vitrify.spec.automata.families import cyclic, flip_flop, gridworld, product
 from vitrify.spec.automata.probabilistic import ProbabilisticAutomaton, random_pfsa
 from vitrify.spec.computation.circuit import Circuit, adder, random_circuit
 from vitrify.spec.computation.connectivity import Connectivity
+from vitrify.spec.computation.probabilistic_turing import (
+    ProbabilisticTuringMachine,
+    equal_numbers,
+    marked_palindromes,
+    random_probabilistic_machine,
+)
 from vitrify.spec.computation.turing import TuringMachine, increment, random_machine
 from vitrify.spec.geometry.grid import GridFunction
 from vitrify.spec.geometry.max_min import MaxMin
@@ -129,7 +135,15 @@ SWEEPS: dict[type, Sequence[object]] = {
     PointerAveraging: [
         PointerAveraging(*sizes) for sizes in ((5, 1, 1, 2), (12, 2, 2, 1), (40, 3, 1, 2), (300, 2, 3, 1))
     ],
-    ProbabilisticAutomaton: [random_pfsa(seed, *size) for seed, size in enumerate(((1, 1), (2, 2), (3, 2), (4, 3)))],
+    ProbabilisticAutomaton: [
+        *(random_pfsa(seed, *size) for seed, size in enumerate(((1, 1), (2, 2), (3, 2), (4, 3)))),
+        *(random_pfsa(seed, 2 + seed, 2, deterministic=True) for seed in range(3)),
+    ],
+    ProbabilisticTuringMachine: [
+        equal_numbers(),
+        marked_palindromes(),
+        *(random_probabilistic_machine(seed, 1 + seed, 2 + seed % 3) for seed in range(3)),
+    ],
     Program: [
         program(library.reverse(), "ab", 6),
         program(library.reverse(), "abc", 9),

@@ -56,8 +56,10 @@ if TYPE_CHECKING:
     from vitrify.spec.automata.analysis import analyze as analyze
     from vitrify.spec.automata.automaton import Automaton as Automaton
     from vitrify.spec.automata.probabilistic import ProbabilisticAutomaton as ProbabilisticAutomaton
+    from vitrify.spec.automata.tightness import tightness as tightness
     from vitrify.spec.computation.circuit import Circuit as Circuit
     from vitrify.spec.computation.connectivity import Connectivity as Connectivity
+    from vitrify.spec.computation.probabilistic_turing import ProbabilisticTuringMachine as ProbabilisticTuringMachine
     from vitrify.spec.computation.turing import TuringMachine as TuringMachine
     from vitrify.spec.geometry.cpwl import Cpwl as Cpwl
     from vitrify.spec.geometry.maxout import Maxout as Maxout

@@ -314,7 +314,7 @@ def _attends_back(
 
 def _meaning(spec: Spec, net: JsonObject) -> Meaning:
     """Return what the spec says that such a network must answer."""
-    meaning, output = spec.meanings().get(net["output"]["kind"]), net["output"]
+    meaning, output = spec.meaning(net["output"]["kind"], net["inputs"][1:]), net["output"]
     if meaning is None:
         raise NotImplementedError(f"a spec of type {type(spec).__name__} says nothing about {output['kind']!r} answers")
     _need([*meaning.inputs] == net["inputs"][1:], "the spec and the network do not read the same symbols")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from itertools import product
 
 from vitrify.bounds.survey.closure import SurveyFacts
-from vitrify.bounds.survey.models import ABOVE, MODELS, ModelVariant
+from vitrify.bounds.survey.models import MODELS, STRONGER, ModelVariant
 
 Yes = set[tuple[ModelVariant, str, str]]
 No = set[tuple[ModelVariant, str, str, str]]  # the last is the condition under which it need not be true
@@ -18,7 +18,7 @@ CLOSED = {"AC⁰", "ACC⁰", "TC⁰", "NC¹", "TC¹", "P/poly"}
 def smaller_values() -> dict[str, set[tuple[str, str]]]:
     """Return for each axis all pairs of a value and one that is at least as large, by transitive closure."""
     pairs = {}
-    for axis, above in ABOVE.items():
+    for axis, above in STRONGER.items():
         known = {(value, value) for value in above} | {(low, high) for low in above for high in above[low]}
         while True:
             more = {(a, d) for a, b in known for c, d in known if b == c} - known

@@ -1,4 +1,4 @@
-"""Softmax attention in finite precision, one number after the other in rational arithmetic: an independent oracle."""
+"""Attention in finite precision, one number after the other in rational arithmetic: an independent oracle."""
 
 from __future__ import annotations
 
@@ -21,6 +21,15 @@ def naive_logits(weights: Weights[Any], grid: Grid, word: list[int]) -> list[lis
 
     def snap(number: Fraction) -> Fraction:
         return max(min(nearest(number), Fraction(grid.top)), Fraction(-grid.top))
+
+    def partial(exact: Fraction) -> Fraction:
+        """Round to significant bits, halves upwards, and clip."""
+        if not grid.significant or not exact:
+            return exact if not grid.significant else Fraction(0)
+        step = unit
+        while abs(exact) >= step * 2**grid.significant:
+            step *= 2
+        return max(min(floor(exact / step + Fraction(1, 2)) * step, Fraction(grid.top)), Fraction(-grid.top))
 
     def array(name: str, factor: float = 1.0) -> Any:
         def convert(part: Any) -> Any:
@@ -46,9 +55,11 @@ def naive_logits(weights: Weights[Any], grid: Grid, word: list[int]) -> list[lis
                 [[snap(dot(x, part[letter][0], c) + bias) for c, bias in enumerate(part[letter][1])] for x in xs]
                 for letter in "QKV"
             )
-            beta, out = array(f"{name}.attn.beta", LOG2_E)[number], array(f"{name}.attn.W_O")[number]
+            hard = head.attention == "hard"
+            beta = array(f"{name}.attn.beta", 1.0 if hard else LOG2_E)[number]
+            out = array(f"{name}.attn.W_O")[number]
             for at in range(len(xs)):
-                total, sums = Fraction(0), [Fraction(0)] * block.d_value
+                scores: dict[int, Fraction] = {}
                 for j in range(len(xs)):
                     if (head.mask == "causal" and j > at) or (head.mask == "strict" and j >= at):
                         continue
@@ -58,11 +69,29 @@ def naive_logits(weights: Weights[Any], grid: Grid, word: list[int]) -> list[lis
                         continue
                     score = beta * sum((a * b for a, b in zip(q[at], k[j], strict=True)), Fraction(0))
                     if head.window is not None:
-                        score += array(f"{name}.attn.b_rel", LOG2_E)[number][at - j]
-                    power = Fraction(2) ** max(min(floor(score + Fraction(1, 2)), grid.score), -grid.score)
-                    total += power
-                    sums = [s + power * value for s, value in zip(sums, v[j], strict=True)]
-                brought = [nearest(s / total) if total else Fraction(0) for s in sums]
+                        score += array(f"{name}.attn.b_rel", 1.0 if hard else LOG2_E)[number][at - j]
+                    scores[j] = score if hard else Fraction(floor(score + Fraction(1, 2)))
+                best = max(scores.values(), default=Fraction(0))
+                powers = {
+                    j: Fraction(best - score <= Fraction(head.resolution))
+                    if hard
+                    else Fraction(2) ** max(min(int(score), grid.score), -grid.score)
+                    for j, score in scores.items()
+                }
+                total, sums = Fraction(0), [Fraction(0)] * block.d_value
+                if grid.significant:
+                    powers = {j: snap(power) for j, power in powers.items()}
+                for power in powers.values():
+                    total = partial(total + power)
+                for j, power in powers.items():
+                    share = snap(power / total) if grid.significant and total else power
+                    terms = [snap(share * x) if grid.significant else share * x for x in v[j]]
+                    sums = [partial(s + term) for s, term in zip(sums, terms, strict=True)]
+                if not grid.significant:
+                    sums = [nearest(s / total) if total else Fraction(0) for s in sums]
+                elif not total:
+                    sums = [Fraction(0)] * block.d_value
+                brought = sums
                 new[at] = [x + dot(brought, out, c) for c, x in enumerate(new[at])]
         xs = [[snap(number) for number in x] for x in new]
         if block.units:

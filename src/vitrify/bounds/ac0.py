@@ -44,8 +44,8 @@ def hard_attention_circuit(exact: ExactNet, length: int) -> NetCircuit:
     bits = merged(wiring, kinds)
     for index, layer in enumerate(layers):
         bits = _block(exact, wiring, layer, index, bits)
-    max_types = max(len(types) for before in (*(layer.before for layer in layers), stands) for types in before)
-    return answering(wiring, ((exact.answer(kind), bits[-1][kind]) for kind in stands[-1]), letters, max_types)
+    types = [max(map(len, before)) for before in (*(layer.before for layer in layers), stands)]
+    return answering(wiring, ((exact.answer(kind), bits[-1][kind]) for kind in stands[-1]), letters, types)
 
 
 def _block(exact: ExactNet, wiring: GateWiring, layer: BlockContests, index: int, bits: Bits) -> Bits:

@@ -29,6 +29,7 @@ Bits = list[dict[int, int]]  # per position: number of a type (or token) -> lite
 FALSE, TRUE = 0, 1
 MAX_WEIGHT_SUM = 1 << 53  # sums of weights below it are exact in float64
 BATCH = 1 << 10  # inputs evaluated together
+MAX_GATES = 1 << 20  # of a circuit: a few gigabytes
 
 
 @dataclass(frozen=True)
@@ -170,6 +171,10 @@ class GateWiring:
 
     def _gate(self, gate: WideGate) -> int:
         if gate not in self._known:
+            if len(self.gates) == MAX_GATES:
+                raise BuildRefused(
+                    f"the circuit has more than {MAX_GATES} gates: take a shorter word or a coarser grid"
+                )
             self.gates.append(gate)
             self._known[gate] = 2 * (len(self.inputs) + len(self.gates))
         return self._known[gate]
@@ -203,7 +208,7 @@ class NetCircuit:
     circuit: WideCircuit
     answers: tuple[Hashable, ...]
     letters: int
-    types: int  # largest number of types at one position
+    types: tuple[int, ...]  # largest number of types at one position, before each block and after the last
 
     def run(self, words: Ints) -> list[Hashable]:
         """Return the answer to every word [word, position] of tokens from 1; None unless exactly one output is true."""
@@ -211,12 +216,12 @@ class NetCircuit:
         return [self.answers[int(row.argmax())] if row.sum() == 1 else None for row in outputs]
 
 
-def merged(wiring: GateWiring, positions: Sequence[Sequence[tuple[int, int]]]) -> Bits:
+def merged(wiring: GateWiring, positions: Sequence[Sequence[tuple[K, int]]]) -> list[dict[K, int]]:
     """Return for each position its types, each with one literal, the OR of those that it has in the pairs there."""
-    return [_any_of_each(wiring, pairs) for pairs in positions]
+    return [any_of_each(wiring, pairs) for pairs in positions]
 
 
-def _any_of_each(wiring: GateWiring, pairs: Iterable[tuple[K, int]]) -> dict[K, int]:
+def any_of_each(wiring: GateWiring, pairs: Iterable[tuple[K, int]]) -> dict[K, int]:
     """Return for each key the literal that is true iff at least one of its literals is."""
     literals: dict[K, list[int]] = {}
     for key, literal in pairs:
@@ -236,11 +241,13 @@ def letters_wired(symbols: Sequence[str], length: int, pads: int) -> tuple[GateW
     return wiring, [{0: TRUE}] * pads + [dict(enumerate(literals, start=1)) for literals in positions]
 
 
-def answering(wiring: GateWiring, answers: Iterable[tuple[Hashable, int]], letters: int, types: int) -> NetCircuit:
+def answering(
+    wiring: GateWiring, answers: Iterable[tuple[Hashable, int]], letters: int, types: Iterable[int]
+) -> NetCircuit:
     """Return the circuit with one output per answer, true where one of its literals is."""
-    literals = _any_of_each(wiring, answers)
+    literals = any_of_each(wiring, answers)
     outputs = [(str(answer) or "nothing", literal) for answer, literal in literals.items()]
-    return NetCircuit(wiring.circuit(outputs), tuple(literals), letters, types)
+    return NetCircuit(wiring.circuit(outputs), tuple(literals), letters, tuple(types))
 
 
 def input_bits(words: Ints, letters: int) -> Bools:

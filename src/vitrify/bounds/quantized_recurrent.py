@@ -28,8 +28,8 @@ N_WORDS, WORD_LENGTH = 64, 64  # random words on which the range of the state is
 class QuantizedRecurrent:
     """A recurrence over `symbols`: `follow` maps states [batch, size] and symbols [batch] to states and logits.
 
-    Logits are over `answers`. `follow` works on plain numbers: states are multiplied by `step` [size] before, and
-    rounded to it after.
+    Logits are over `answers`; `first_logits` are those before any symbol, where they are known. `follow` works on plain
+    numbers: states are multiplied by `step` [size] before, and rounded to it after.
     """
 
     symbols: tuple[str, ...]
@@ -38,6 +38,7 @@ class QuantizedRecurrent:
     first: Floats
     step: Floats
     follow: Callable[[Floats, Ints], tuple[Floats, Floats]]
+    first_logits: Floats | None = None
 
     def __post_init__(self) -> None:
         if not 1 <= self.bits <= MAX_BITS:
@@ -93,6 +94,7 @@ def random_recurrent(
         first=np.zeros(size),
         step=np.full(size, 2.0 / (1 << bits)),
         follow=follow,
+        first_logits=np.zeros(len(answers)),
     )
 
 
@@ -121,7 +123,7 @@ def quantize_recurrent(
         state_after = cache.state(STATE_NAME, None)
         return (np.concatenate(state_after, axis=1) if pair else np.asarray(state_after)), logits
 
-    first, _ = run(None, np.zeros((1, net.pads), dtype=np.int64))
+    first, first_logits = run(None, np.zeros((1, net.pads), dtype=np.int64))
     state, largest = np.repeat(first, N_WORDS, axis=0), np.abs(first[0])
     rng = np.random.default_rng(seed)
     for _ in range(min(net.max_length, WORD_LENGTH)):
@@ -134,4 +136,5 @@ def quantize_recurrent(
         first=first[0],
         step=np.where(largest > 0, largest, 1.0) / max((1 << (bits - 1)) - 1, 1),
         follow=lambda state, x: run(state, ids[x][:, None]),
+        first_logits=first_logits[0],
     )

@@ -12,7 +12,7 @@ from vitrify.net.weights import Weights
 
 
 def plain_arrays(weights: Weights[Architecture], attention: AttentionKind, purpose: str) -> dict[str, Floats]:
-    """Return the dense arrays; refuse other heads, layer norm, experts, vector inputs, a stream that does not add.
+    """Return the dense arrays; refuse whatever else changes the forward pass, from layer norms to loops.
 
     `purpose` follows "only … attention over tokens" in the message, as in "has such a bound".
     """
@@ -22,6 +22,10 @@ def plain_arrays(weights: Weights[Architecture], attention: AttentionKind, purpo
     kinds = {head.attention for block in net.blocks for head in block.heads}
     odd = [f"{kind} attention" for kind in sorted(kinds - {attention})] + ["a layer norm"] * net.norm
     odd += ["heads with segments"] * net.segmented + ["experts"] * any(block.experts for block in net.blocks)
+    odd += ["recurrent cells"] * any(block.cell for block in net.blocks) + [
+        "blocks that run again (unroll them first)"
+    ] * (net.loops > 1)
+    odd += ["rotary heads"] * any(head.rotary for block in net.blocks for head in block.heads)
     odd += ["vectors as input"] * (net.reads != "tokens") + ["a growing residual stream"] * (net.residual != "add")
     if odd:
         raise BuildRefused(f"only {attention} attention over tokens {purpose}; this net has {', '.join(odd)}")

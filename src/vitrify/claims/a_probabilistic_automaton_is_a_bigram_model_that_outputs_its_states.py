@@ -8,8 +8,8 @@ forward algorithm.
 Checked: Three random nondeterministic automata with (states, letters) = (2, 2), (3, 2), (4, 1), each with one of the
 three kinds of attention: the net runs on every state path of every string to length 8; summed probabilities equal the
 forward algorithm within 1e-9, and impossible paths get no more than that. Sizes are compared with the formulas.
-Not checked: Strings longer than 8 and larger automata; that no bigram model over letters alone would do; probabilistic
-Turing machines, of which the source speaks as well.
+Not checked: Strings longer than 8 and larger automata. Recurrent nets, and that no net of finite precision over letters
+alone would do, are claim R42; probabilistic Turing machines, of which the source speaks as well, are R41.
 Source: Nowak et al. 2024, arXiv 2406.14197 [A]; the weights are our own derivation.
 Saboteur: The unit for one pair of letter and state outputs nothing.
 """

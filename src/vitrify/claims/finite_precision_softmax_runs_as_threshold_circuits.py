@@ -11,8 +11,9 @@ Checked: Four random two-layer nets (one or two heads, with and without masks an
 MAJORITY: the circuit equals the net in finite precision on all words of length 2 to 10. Depth is at most $3L + 2$. From
 $n = 8$ to 16 depth must not grow, gates at most like $n^2$, weights by at most one bit. Types, gates by kind, wires and
 depth are recorded for each $n$.
-Not checked: The containment for all $n$; $O(\log n)$ bits; uniformity of the circuits, which the source proves. That
-such nets cannot multiply in $S_5$ is cited, and conditional on TC⁰ ≠ NC¹.
+Not checked: The containment for all $n$. That such nets cannot multiply in $S_5$ is cited, and conditional on TC⁰ ≠
+NC¹. $O(\log n)$ bits and uniformity are a claim of their own,
+`logarithmic_precision_runs_as_uniform_threshold_circuits`.
 Source: Merrill & Sabharwal 2023, arXiv 2207.00729 [S] (logarithmic precision); Strobl 2023, arXiv 2308.03212 [S]
 (average-hard attention); Barrington 1989 [S] for $S_5$. The arithmetic and the circuits here are our own.
 Saboteur: The circuit is made from a net in which the heads of the last layer output zero.
@@ -22,11 +23,11 @@ from __future__ import annotations
 
 from math import log2
 
-from vitrify.bounds.activations import read_answer
 from vitrify.bounds.fixed_point import FixedNet, Grid
 from vitrify.bounds.gates import Size, all_words
 from vitrify.bounds.random_nets import random_net
 from vitrify.bounds.tc0 import BLOCK_DEPTH, finite_precision_circuit
+from vitrify.claims._circuits import first_difference
 from vitrify.claims._nets import CaseKind, Domain, Evidence, Method, Quantity, quantities, witnessed, zeroed
 from vitrify.claims.catalogue import Claim, Subject, Subjects
 from vitrify.constructions.catalogue import build
@@ -66,13 +67,9 @@ def check(subject: Subject) -> Evidence:
     cases = 0
     for length in LENGTHS:
         made, words = finite_precision_circuit(made_of, length), all_words(2, length)
-        wanted = [read_answer(net.output.kind, net.output.symbols, row) for row in fixed.run(words)[:, -1].tolist()]
-        answers, cases, sizes[length] = made.run(words), cases + len(words), made.circuit.size
-        table[f"n = {length}"] = {"types": made.types, "answers": len(set(wanted)), **made.circuit.size.to_json()}
-        wrong = [number for number in range(len(words)) if answers[number] != wanted[number]]
-        if wrong and witness is None:
-            word = " ".join(net.inputs[token] for token in words[wrong[0]])
-            witness = {"word": word, "expected": wanted[wrong[0]], "actual": answers[wrong[0]]}
+        cases, sizes[length] = cases + len(words), made.circuit.size
+        table[f"n = {length}"] = {"types": max(made.types), "answers": len(made.answers), **sizes[length].to_json()}
+        witness = witness or first_difference(fixed, made, words)
     half, full = (finite_precision_circuit(made_of, length).circuit.size for length in DOUBLED)
     depth = max(size.depth for size in (*sizes.values(), full))
     words_to = Domain(CaseKind.WORDS, Method.EXHAUSTIVE, cases, LENGTHS[0], LENGTHS[-1])

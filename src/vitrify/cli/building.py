@@ -18,9 +18,11 @@ from vitrify.spec.kinds import suffixes
 if TYPE_CHECKING:
     from vitrify.net.architecture import Architecture
     from vitrify.net.weights import Weights
+    from vitrify.spec.automata.tightness import TightnessReport
 
 
 LEVELS_READ = "sets: images of the state set under words; tiles: the largest images inside one, permuted by the group"
+MAX_STEPS = 2000  # of a machine, in exact fractions whose digits grow with every step
 HEADS_READ = "gap: best score minus the next; kappa: largest score / gap; beta: inverse temperature, its least value"
 
 
@@ -77,14 +79,22 @@ def build(
 
 
 def analyze(
-    file: Annotated[Path, arg("Automaton: .automaton.json or .regex.", "FILE")], as_json: AsJson = False
+    file: Annotated[Path, arg("Automaton (.automaton.json, .regex) or language model (.pfsa.json, .arpa, …).", "FILE")],
+    steps: Annotated[int, opt("Largest number of steps of a Turing machine.", min=1, max=MAX_STEPS)] = 200,
+    as_json: AsJson = False,
 ) -> None:
-    """Analyze an automaton: its algebraic properties, and the depth of each construction."""
+    """Analyze an automaton (its algebra, the depth of each construction) or a language model (its tightness)."""
     from vitrify.spec import read_spec
     from vitrify.spec.automata import analysis
+    from vitrify.spec.automata.tightness import LANGUAGE_MODELS, tightness
 
     with status(f"analyzing {file}"):
-        report = analysis.analyze(read_spec(file))
+        spec = read_spec(file)
+        if isinstance(spec, LANGUAGE_MODELS):
+            total = tightness(spec, steps)
+            show(as_json, total.to_json(), TextTable(("", ""), _masses(total), "total probability of all strings"))
+            return
+        report = analysis.analyze(spec)
     verdicts = {name: getattr(report, name) for name in ("finite", "commutative", "star_free", "solvable")}
     about = [
         ("states", f"{report.states} (minimal: {report.minimal_states}), {report.letters} letters"),
@@ -105,6 +115,17 @@ def analyze(
         TextTable(("construction", "attention layers", ""), depths, "depth for words of at most T letters"),
         *report.notes,
     )
+
+
+def _masses(report: TightnessReport) -> list[tuple[str, object]]:
+    """Return the rows of a table about the tightness of a language model."""
+    data = report.to_json()
+    exact = f" = {data['fraction']}" if "/" in (data["fraction"] or "") else ""
+    rows: list[tuple[str, object]] = [("probability that a string ends", f"{data['mass']:.10g}{exact}")]
+    if report.steps is not None:
+        rows = [(f"halted after {report.steps} steps", rows[0][1]), ("not yet halted", f"{data['rest']:.10g}")]
+    rows.append(("tight", {None: "unknown", True: "yes", False: "no"}[report.tight]))
+    return [("states", report.states), *rows, *([("reaches no end", report.trap)] if report.trap is not None else [])]
 
 
 def info(folder: Folder, as_json: AsJson = False) -> None:

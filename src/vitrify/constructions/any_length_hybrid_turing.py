@@ -31,7 +31,7 @@ import numpy as np
 from vitrify.arrays import Floats
 from vitrify.constructions.any_length_turing import carried, tested_length
 from vitrify.constructions.catalogue import Attention, DeclaredSizes, MaxLength, construction
-from vitrify.constructions.turing import embedded, moves_of, next_states, next_step
+from vitrify.constructions.turing import embedded, marked, moves_of, next_states, next_step
 from vitrify.kit.heads.whole import ROUNDING, last_whole_match
 from vitrify.kit.network import Affine, Builder, Flag, Integers, Network, Space
 from vitrify.kit.recurrence import Recur
@@ -63,12 +63,14 @@ def any_length_hybrid_turing(
 ) -> Network:
     """Return a recurrent layer and one attention layer that run a machine on every input, for any number of steps."""
     name = f"Turing machine of {len(machine.working)} states, recurrence and one head, at any length"
-    net = Builder(name, (BEGIN, *machine.vocabulary), tested_length(machine, max_length), attention, rounding=ROUNDING)
-    tokens = embedded(net, machine, "letter")
+    net = Builder(
+        name, (BEGIN, *machine.vocabulary), tested_length(machine.length, max_length), attention, rounding=ROUNDING
+    )
+    tokens, letter = embedded(net, machine), marked(net, machine, "letter")
     steps = np.arange(len(net.inputs))[:, None] > len(machine.alphabet)
     step = net.embed("step", Flag(), steps.astype(float))
     moves = net.embed("moves", Flag(), np.array([[move != ""] for move in _moves(net)], dtype=float))
-    counts = net.add(_counts(net, tokens.move, moves, tokens.flag, step))
+    counts = net.add(_counts(net, tokens.move, moves, letter, step))
     place = Affine.of({counts: _matrix(2, (PLACE, 0, 1.0), (PLACE, 1, -2.0), (PLACE_SQUARED, 1, 1.0))}, [-1.0, 1.0])
     written = net.at_tokens(place)
     cell = Affine.of({counts: _matrix(2, (CELL, 0, 1.0), (CELL_SQUARED, 1, 1.0))})

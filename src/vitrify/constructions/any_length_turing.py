@@ -29,10 +29,10 @@ For $Q'$ states with rules, $Q$ to which some rule goes, $G$ symbols and $M$ dif
 from __future__ import annotations
 
 from vitrify.constructions.catalogue import Attention, BuildRefused, DeclaredSizes, MaxLength, construction
-from vitrify.constructions.turing import embedded, moves_of, next_states, next_step
+from vitrify.constructions.turing import Tokens, embedded, marked, moves_of, next_states, next_step
 from vitrify.kit.heads.average import mean
 from vitrify.kit.heads.whole import ROUNDING, last_whole_match, longest_selection, whole_from_mean
-from vitrify.kit.network import Affine, Builder, Network, Reals
+from vitrify.kit.network import Affine, Builder, Network, Reals, Space
 from vitrify.net.positions import FLOAT64_BITS
 from vitrify.spec.computation.turing import TuringMachine
 from vitrify.spec.ngrams.model import BEGIN
@@ -63,23 +63,30 @@ def any_length_turing(machine: TuringMachine, *, attention: Attention, max_lengt
     nobody need know whether the machine halts.
     """
     name = f"Turing machine of {len(machine.working)} states, step by step, at any length"
-    net = Builder(name, (BEGIN, *machine.vocabulary), tested_length(machine, max_length), attention, rounding=ROUNDING)
-    tokens = embedded(net, machine, "letter")
-    moved = Affine.of({tokens.move: [[1.0, 0.0]], net.bos: [[0.0, 1.0]]})
-    here = mean(net, moved, name="share of the cell", kind=Reals(("H/n", "1/n"), -1.0, 1.0))
-    before = mean(net, moved, name="share of the cell written", kind=Reals(("W/n", "1/n"), -1.0, 1.0), mask="strict")
-    cell = whole_from_mean(net, here, name="cell")
-    written = whole_from_mean(net, before, ahead=tokens.flag, mask="strict", name="cell written")
-    symbol_read = last_whole_match(net, Affine.copy(cell), Affine.copy(written), tokens.symbol, name="symbol read")
+    net = Builder(
+        name, (BEGIN, *machine.vocabulary), tested_length(machine.length, max_length), attention, rounding=ROUNDING
+    )
+    tokens, letter = embedded(net, machine), marked(net, machine, "letter")
+    symbol_read = last_written(net, tokens, letter)
     construction, source = "Turing machine at any length", "Merrill and Sabharwal 2024, arXiv 2310.07923"
     return next_step(net, machine, tokens.state, symbol_read, construction, source, carried())
 
 
-def tested_length(machine: TuringMachine, max_length: int | None) -> int:
+def last_written(net: Builder, tokens: Tokens, letter: Space | None = None) -> Space:
+    """Return the symbol under the head of a machine, by three layers of heads; `letter` marks letters of its input."""
+    moved = Affine.of({tokens.move: [[1.0, 0.0]], net.bos: [[0.0, 1.0]]})
+    here = mean(net, moved, name="share of the cell", kind=Reals(("H/n", "1/n"), -1.0, 1.0))
+    before = mean(net, moved, name="share of the cell written", kind=Reals(("W/n", "1/n"), -1.0, 1.0), mask="strict")
+    cell = whole_from_mean(net, here, name="cell")
+    written = whole_from_mean(net, before, ahead=letter, mask="strict", name="cell written")
+    return last_whole_match(net, Affine.copy(cell), Affine.copy(written), tokens.symbol, name="symbol read")
+
+
+def tested_length(longest_input: int, max_length: int | None) -> int:
     """Return the length to which a network is tested: `max_length`, by default that of the inputs and some steps."""
-    tested, longest = max_length or machine.length + TESTED_STEPS, longest_selection(FLOAT64_BITS)
-    if tested < machine.length:
-        raise BuildRefused(f"--max-length must be at least the length of the inputs, {machine.length}, is {tested}")
+    tested, longest = max_length or longest_input + TESTED_STEPS, longest_selection(FLOAT64_BITS)
+    if tested < longest_input:
+        raise BuildRefused(f"--max-length must be at least the length of the inputs, {longest_input}, is {tested}")
     if tested > longest:
         raise BuildRefused(
             f"float64 carries this network up to --max-length {longest}, not {tested}: choose a shorter one"

@@ -28,12 +28,10 @@ For $T$ positions, $Q'$ states with rules, $Q$ to which some rule goes, $G$ symb
 
 from __future__ import annotations
 
-import numpy as np
-
 from vitrify.constructions.catalogue import Attention, DeclaredSizes, MaxLength, construction
-from vitrify.constructions.turing import embedded, reading_length, stepping
+from vitrify.constructions.turing import embedded, marked, reading_length, stepping
 from vitrify.constructions.turing import sizes as sizes_of_two_layers
-from vitrify.kit.network import Affine, Builder, Flag, Network
+from vitrify.kit.network import Affine, Builder, Network
 from vitrify.kit.recurrence import running_sum
 from vitrify.spec.computation.turing import TuringMachine
 from vitrify.spec.ngrams.model import BEGIN
@@ -59,11 +57,10 @@ def hybrid_turing(
     name = f"Turing machine of {len(machine.working)} states, recurrence and one head, {attention}"
     net = Builder(name, (BEGIN, *machine.vocabulary), length, attention, void=True)
     tokens = embedded(net, machine)
-    letters = np.arange(len(net.inputs))[:, None] - 1
-    letter = net.embed("letter", Flag(), ((letters >= 0) & (letters < len(machine.alphabet))).astype(float))
-    always = Affine.of({letter: [[1.0]], tokens.flag: [[1.0]]})
+    step, letter = marked(net, machine, "step"), marked(net, machine, "letter")
+    always = Affine.of({letter: [[1.0]], step: [[1.0]]})
     reach = float(length)
     cell = running_sum(net, Affine.copy(tokens.move), ("c",), reach, carry=always, low=-reach, name="cell")
     place = running_sum(net, Affine.copy(letter), ("p",), reach, carry=Affine.copy(letter), name="place in the input")
     construction, source = "Turing machine, recurrence and one head", "Wen, Dang and Lyu 2024, arXiv 2402.18510"
-    return stepping(net, machine, tokens, cell, place, construction, source)
+    return stepping(net, machine, tokens, step, cell, place, construction, source)

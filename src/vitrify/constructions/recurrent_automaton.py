@@ -31,7 +31,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from vitrify.arrays import Arrays, Floats, Matrix
+from vitrify.arrays import Arrays, Floats, Ints, Matrix
 from vitrify.constructions.catalogue import BuildRefused, DeclaredSizes, MaxLength, construction
 from vitrify.constructions.log_depth import begin_symbol
 from vitrify.net.architecture import Output
@@ -73,26 +73,31 @@ def count_factors(automaton: Automaton) -> list[int]:
 def elman(automaton: Automaton, *, max_length: MaxLength = 128) -> Weights[Recurrent]:
     """Return a simple recurrent net of ReLU units, one for each state and letter."""
     machine = automaton.reachable()
-    n, letters = machine.table.shape
-    into = machine.table.ravel()  # the state that each unit, state by state, leads to
-    names = [f"{state} {letter}" for state in machine.states for letter in machine.alphabet]
-    start = np.flatnonzero(into == machine.initial)[:1].tolist() or [n * letters]
-    if start == [n * letters]:
-        into, names = np.append(into, machine.initial), [*names, "begin"]
-    old, new = np.nonzero(into[:, None] == np.repeat(np.arange(n), letters)[None])
-    size = len(names)
-    drives = np.zeros((letters + 1, size))
-    drives[1:] = np.append(np.tile(np.eye(letters), n), np.zeros((letters, size - n * letters)), axis=1) - 1.0
-    drives[0, start] = 1.0
-    arrays = {
-        "blocks.0.rec.W_A": from_entries(old, new, np.ones(len(old)), (size, size)),
-        "blocks.0.rec.W_B": drives,
-        "unembed.W_U": np.eye(n)[into],
-    }
-    spaces = [("last step", OneHot(tuple(names)))]
+    steps = [(q, a, r) for q, row in enumerate(machine.table.tolist()) for a, r in enumerate(row)]
+    into, arrays = step_units(steps, machine.initial, len(machine.alphabet))
+    names = [f"{machine.states[q]} {machine.alphabet[a]}" for q, a, _ in steps]
+    spaces = [("last step", OneHot((*names, *["begin"] * (len(into) - len(steps)))))]
+    arrays["unembed.W_U"] = np.eye(len(machine.states))[into]
     return recurrent_net(
-        machine, Cell("relu", size), arrays, spaces, max_length, "elman", "Hewitt 2020, arXiv 2010.07515"
+        machine, Cell("relu", len(into)), arrays, spaces, max_length, "elman", "Hewitt 2020, arXiv 2010.07515"
     )
+
+
+def step_units(steps: Sequence[tuple[int, int, int]], initial: int, letters: int) -> tuple[Ints, dict[str, Matrix]]:
+    """Return the state that each unit leads to, and the arrays of a cell with a unit for each (state, letter, next).
+
+    One more unit stands for the beginning if no step leads to the initial state.
+    """
+    old_state, letter, into = np.array(steps, dtype=np.int64).reshape(-1, 3).T
+    start = np.flatnonzero(into == initial)[:1].tolist() or [len(steps)]
+    into = np.append(into, np.full(int(start == [len(steps)]), initial))
+    old, new = np.nonzero(into[:, None] == old_state[None])
+    drives = np.full((letters + 1, len(into)), -1.0)
+    drives[0] = 0.0
+    drives[0, start] = 1.0
+    drives[1 + letter, np.arange(len(steps))] = 0.0
+    transition = from_entries(old, new, np.ones(len(old)), (len(into), len(into)))
+    return into, {"blocks.0.rec.W_A": transition, "blocks.0.rec.W_B": drives}
 
 
 @construction(

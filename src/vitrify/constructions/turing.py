@@ -39,20 +39,16 @@ from vitrify.kit.heads.match import recent_match
 from vitrify.kit.heads.select import copy_unless
 from vitrify.kit.network import Affine, AttentionKind, Builder, Network, Output, Readout, Space
 from vitrify.net.spaces import Bits, Flag, Integers, MultiHot, OneHot
-from vitrify.spec.computation.turing import MOVES, TuringMachine
+from vitrify.spec.computation.turing import MOVES, OneTapeMachine, TuringMachine
 from vitrify.spec.ngrams.model import BEGIN
 
 
 class Tokens(NamedTuple):
-    """The spaces a token embeds: a step's next state, symbol and move; a letter has the start state and no move.
-
-    The flag marks steps, or letters.
-    """
+    """The spaces a token embeds: a step's next state, symbol and move; a letter has the start state and no move."""
 
     state: Space
     symbol: Space
     move: Space
-    flag: Space
 
 
 def sizes(machine: TuringMachine, *, attention: AttentionKind, max_length: int | None) -> DeclaredSizes:
@@ -78,17 +74,17 @@ def turing(machine: TuringMachine, *, attention: Attention = "softmax", max_leng
     net = Builder(
         name, (BEGIN, *machine.vocabulary), length, attention, pads=length if attention == "hard" else 1, void=True
     )
-    tokens = embedded(net, machine)
+    tokens, step = embedded(net, machine), marked(net, machine, "step")
     reach = float(length)
     cell = count(net, Affine.copy(tokens.move), ("c",), reach, low=-reach, abs_total=reach, name="cell")
-    letter = copy_unless(net, tokens.flag, net.index, name="place in the input")
+    letter = copy_unless(net, step, net.index, name="place in the input")
     construction, source = "Turing machine, step by step", "Merrill and Sabharwal 2024, arXiv 2310.07923"
-    return stepping(net, machine, tokens, cell, letter, construction, source)
+    return stepping(net, machine, tokens, step, cell, letter, construction, source)
 
 
-def embedded(net: Builder, machine: TuringMachine, flag: Literal["step", "letter"] = "step") -> Tokens:
+def embedded(net: Builder, machine: OneTapeMachine) -> Tokens:
     """Embed the tokens of a machine; return their spaces."""
-    taken = [step.split(",") for step in machine.vocabulary[len(machine.alphabet) :]]
+    taken = [step.split(",")[:3] for step in machine.vocabulary[len(machine.alphabet) :]]
     read = [(symbol, "", machine.start) for symbol in (machine.blank, *machine.alphabet)]  # BOS, and the letters
     read += [(symbol, move, state) for symbol, move, state in taken]
     symbols = OneHot(machine.symbols)
@@ -96,21 +92,33 @@ def embedded(net: Builder, machine: TuringMachine, flag: Literal["step", "letter
     symbol = net.embed("symbol", symbols, _codes(machine.symbols, [s for s, _, _ in read]))
     moves = np.array([[MOVES.get(move, 0.0)] for _, move, _ in read])
     move = net.embed("move", Integers(("m",), -1.0, 1.0), moves)
-    marked = np.arange(len(read)) > len(machine.alphabet)
-    if flag == "letter":
-        marked = (np.arange(len(read)) > 0) & ~marked
-    return Tokens(state, symbol, move, net.embed(flag, Flag(), marked[:, None].astype(float)))
+    return Tokens(state, symbol, move)
+
+
+def marked(net: Builder, machine: TuringMachine, flag: Literal["step", "letter"]) -> Space:
+    """Embed the flag of steps, or of letters; return its space."""
+    token = np.arange(len(net.inputs))
+    steps = token > len(machine.alphabet)
+    return net.embed(flag, Flag(), (steps if flag == "step" else (token > 0) & ~steps)[:, None].astype(float))
 
 
 def stepping(
-    net: Builder, machine: TuringMachine, tokens: Tokens, cell: Space, letter: Space, construction: str, source: str
+    net: Builder,
+    machine: TuringMachine,
+    tokens: Tokens,
+    step: Space,
+    cell: Space,
+    letter: Space,
+    construction: str,
+    source: str,
 ) -> Network:
     """Return the net that writes the next step.
 
-    `cell` is the cell of the machine's head; `letter` the position of a letter in the input, 0 at steps.
+    `step` marks steps; `cell` is the cell of the machine's head; `letter` the position of a letter in the input, 0 at
+    steps.
     """
     length = net.max_length
-    state, symbol, move, step = tokens
+    state, symbol, move = tokens
     cells = Bits(tuple(map(str, range(-length, length + 1))))
     here = int_lookup(net, cell, lambda c: cells.codes[c + length], Space("code of the cell", cells))
     went = Affine.of({cell: [[1.0]], move: [[-1.0]], letter: [[1.0]], step: [[1.0]], net.bos: [[1.0]]}, [-1.0])
@@ -157,7 +165,7 @@ def _codes(values: tuple[str, ...], held: list[str]) -> Floats:
     return np.eye(len(values))[[values.index(value) for value in held]]
 
 
-def moves_of(machine: TuringMachine) -> tuple[str, ...]:
+def moves_of(machine: OneTapeMachine) -> tuple[str, ...]:
     """Return the moves of some rule."""
     return tuple(move for move in MOVES if any(rule.move == move for rule in machine.rules))
 

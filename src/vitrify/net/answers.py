@@ -242,7 +242,7 @@ def run_generation(
     (generation,) = generate(weights, [prompt], steps, seed=seed)
     prompt_symbols, symbols, conclusion = generation.prompt, generation.symbols, {}
     if isinstance(spec, Spec) and isinstance(spec, Concluding):
-        meaning = spec.meanings().get(weights.architecture.output.kind)
+        meaning = spec.meaning(weights.architecture.output.kind, weights.architecture.inputs[1:])
         if not meaning or not (set(prompt_symbols) <= set(meaning.inputs) and set(symbols) <= set(meaning.outputs)):
             raise FolderError("the network and its spec do not speak about the same symbols and answers")
         conclusion = dict(spec.conclusion(prompt_symbols, symbols))

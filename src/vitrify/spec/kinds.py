@@ -176,6 +176,10 @@ class Spec(ABC):
         """Return the answers expected of a network that reads symbols, by the kind of its output (`Output.kind`)."""
         return {}
 
+    def meaning(self, kind: str, inputs: Sequence[str]) -> Meaning | None:  # noqa: ARG002
+        """Return the answers expected of a network with an output of some kind that reads some symbols."""
+        return self.meanings().get(kind)
+
 
 @dataclass(frozen=True)
 class Kind:

@@ -34,7 +34,7 @@ OWN = {  # the oracle of every kind and output that has a registered one
     ("Automaton", "recognizer"): "StateOracle",
     ("Automaton", "class"): "FinalStateOracle",
     ("NGramModel", "lm"): "NextTokenOracle",
-    ("ProbabilisticAutomaton", "lm"): "bigram_oracle",
+    ("ProbabilisticAutomaton", "lm"): "automaton_oracle",
     ("Grammar", "lm"): "NextWordOracle",
     ("Dyck", "class"): "MembershipOracle",
     ("Formula", "transducer"): "TruthOracle",
@@ -227,8 +227,9 @@ def test_what_has_no_oracle_is_told() -> None:
     with pytest.raises(FolderError, match="no oracle for a spec of type int"):
         oracle_for(3, net)
     net.output = Output("next", ("a",))
+    lm = SimpleNamespace(reads="tokens", inputs=("<s>", "a"), output=Output("lm", ("a",)))
     with pytest.raises(FolderError, match="of type WordPatterns and 'lm' answers"):
-        oracle_for(SAMPLES["WordPatterns, one word"], SimpleNamespace(reads="tokens", output=Output("lm", ("a",))))  # type: ignore[arg-type]
+        oracle_for(SAMPLES["WordPatterns, one word"], lm)  # type: ignore[arg-type]
     net.reads = "rows"
     with pytest.raises(FolderError, match="no oracle for a spec of type Automaton and a net that reads rows"):
         point_oracle_for(cyclic(3), net)

@@ -24,6 +24,7 @@ def without(text: str, start: str) -> str:
     return "".join(line for line in text.splitlines(keepends=True) if not line.startswith(start))
 
 
+PTM = 'start = "go"\nhalt = []\nblank = "_"\nemits = ["a"]\n[states.go]\n_ = ["1/2 _ R go a", "1/4 _ L go"]\n'
 NEVER = """\
 start = "go"
 halt = []
@@ -119,6 +120,7 @@ SPECS: list[tuple[str, str, str, list[str]]] = [
     ("a cycle", "c.aag", "aag 2 1 0 1 1\n2\n4\n4 2 4\n", ["c.aag:4: the gate 4 depends on itself"]),
     ("it never halts", "m.tm.toml", NEVER, ["no step limit", "does not halt within 10000 steps: add steps = …"]),
     ("no such state", "m.tm.toml", NEVER.replace("R go", "R gone"), ["m.tm.toml:7: a rule of 'go' goes to 'gone'"]),
+    ("a sum of rules off", "m.ptm.toml", PTM, ["m.ptm.toml:6: the probabilities of 'go' on '_' must sum to 1", "3/4"]),
     ("sums of states off", "p.pfsa.json", PFSA, ["p.pfsa.json: ", "leave 'q' or to end there must sum to 1"]),
     ("one node", "g.connectivity", "nodes: a\n", ["g.connectivity:1: there must be at least 2 nodes"]),
     ("unknown task", "x.task.toml", 'task = "juggling"\n', ["x.task.toml:1: there is no task 'juggling'", "k-hop"]),

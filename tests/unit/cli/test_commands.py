@@ -365,7 +365,19 @@ def test_analyze_reports_on_an_automaton() -> None:
     assert "Z2" in shown.stdout
 
 
-@pytest.mark.parametrize(("name", "kind"), [("phrases.pcfg", "Grammar"), ("weather.arpa", "NGramModel")])
+def test_analyze_says_whether_a_language_model_is_tight() -> None:
+    report = answer("analyze", EXAMPLES / "weather.arpa")
+    assert (report["tight"], report["fraction"], report["trap"], report["steps"]) == (True, "1", None, None)
+    report = answer("analyze", EXAMPLES / "marked_palindromes.ptm.toml", "--steps", 3)
+    assert (report["tight"], report["fraction"], report["rest"], report["steps"]) == (None, "1/4", 0.75, 3)
+    shown = vitrify("analyze", EXAMPLES / "weather.pfsa.json")
+    assert shown.returncode == 0
+    assert "tight" in shown.stdout
+    assert "yes" in shown.stdout
+    assert vitrify("analyze", EXAMPLES / "weather.pfsa.json", "--steps", 10**9).returncode == 2
+
+
+@pytest.mark.parametrize(("name", "kind"), [("phrases.pcfg", "Grammar"), ("brackets.dyck", "Dyck")])
 def test_other_specs_can_not_be_analyzed(name: str, kind: str) -> None:
     done = vitrify("analyze", EXAMPLES / name)
     assert done.returncode == 2

@@ -62,6 +62,7 @@ def test_the_page_lists_every_key_of_a_network(tmp_path: Path) -> None:
     ("heading", "command"),
     [
         ("`analyze --json`", ["analyze", ROOT / "examples" / "abba.regex"]),
+        ("`analyze --json`", ["analyze", ROOT / "examples" / "marked_palindromes.ptm.toml", "--steps", "5"]),
         ("`list --json` and `check --json`", ["list", "permutation"]),
         ("`bound --json` and `refute --json`", ["bound", "associative-memory", "N=10", "M=10", "b=8"]),
         ("`data --json`", ["data", "markov", "--rows", "1"]),

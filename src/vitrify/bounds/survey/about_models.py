@@ -17,6 +17,22 @@ AS_THRESHOLDS = Executed(
     "circuits of five nets at lengths up to 10, in O(1) bits with exact sums; uniformity is not checked",
     "B8",
 )
+IN_LOG_BITS = Executed(
+    "logarithmic_precision_runs_as_uniform_threshold_circuits",
+    "circuits in ⌈log₂ n⌉ bits of two nets and of those built for MAJORITY, at lengths up to 16; for two nets of width "
+    "1 without positions, what a generator with O(log n) bits of memory writes",
+    "B8",
+)
+AS_ROUNDED_SUMS = Executed(
+    "sums_rounded_after_each_addition_run_without_threshold_gates",
+    "circuits of five nets without positions at lengths up to 8 and at 24, sums from left to right",
+    "B13",
+)
+AS_AVERAGES = Executed(
+    "average_hard_attention_runs_as_threshold_circuits",
+    "circuits of three nets and of those built for MAJORITY, in ⌈log₂ n⌉ + 2 bits at most, at lengths up to 16",
+    "B14",
+)
 MOVED = Executed(
     "one_letter_moves_softmax_attention_by_one_over_n", "the bound C/n for three nets, for PARITY only", "B7"
 )
@@ -245,9 +261,15 @@ INSIDE = (
     Inside(
         replace(ONE_SIDE, positions="any", norm="layer norm"), "AC⁰", "each length", "Hao et al. 2022 [S]", AS_CIRCUIT
     ),
-    Inside(AVERAGED, "TC⁰", "each length", "Merrill et al. 2022 [S]"),
+    Inside(AVERAGED, "TC⁰", "each length", "Merrill et al. 2022 [S]", AS_AVERAGES),
     Inside(replace(AVERAGED, positions="formula"), "L-uniform TC⁰", "one net", "Strobl 2023 [A]"),
-    Inside(replace(SOFTMAX, precision="O(1), sums rounded"), "AC⁰", "each length", "Li et al. 2024 [A]"),
+    Inside(
+        replace(SOFTMAX, precision="O(1), sums rounded"),
+        "AC⁰",
+        "each length",
+        "Li et al. 2024 [A]; in our arithmetic [D]",
+        AS_ROUNDED_SUMS,
+    ),
     Inside(
         replace(SOFTMAX, precision="O(1), rounded once"),
         "TC⁰",
@@ -268,8 +290,10 @@ INSIDE = (
         "Chiang, Cholak & Pillay 2023 [S]",
         AS_THRESHOLDS,
     ),
-    Inside(SOFTMAX, "TC⁰", "each length", "Merrill & Sabharwal 2023a [S]"),
-    Inside(replace(SOFTMAX, positions="formula"), "L-uniform TC⁰", "one net", "Merrill & Sabharwal 2023a [S]"),
+    Inside(SOFTMAX, "TC⁰", "each length", "Merrill & Sabharwal 2023a [S]", IN_LOG_BITS),
+    Inside(
+        replace(SOFTMAX, positions="formula"), "L-uniform TC⁰", "one net", "Merrill & Sabharwal 2023a [S]", IN_LOG_BITS
+    ),
     Inside(replace(SOFTMAX, positions="formula"), "FOM[BIT]", "one net", "Merrill & Sabharwal 2023b [S]"),
     Inside(replace(SOFTMAX, precision="poly(n)"), "TC⁰", "each length", "Chiang 2025 [A]"),
     Inside(

@@ -13,10 +13,12 @@ from dataclasses import replace
 
 from vitrify.bounds.survey.about_models import (
     ANY_TIME,
+    AS_AVERAGES,
     AS_CIRCUIT,
     AS_THRESHOLDS,
     BRACKETS,
     BY_NORM,
+    IN_LOG_BITS,
     MACHINE_STEPS,
     MACHINES,
     MOVED,
@@ -169,7 +171,15 @@ SURVEY: Sequence[SurveyRow] = (
         "each length",
     ),
     SurveyRow(
-        13, "⊆", ("TC⁰",), "Merrill et al. 2022 [S]", (replace(MEAN, positions="any"),), "cited", scope="each length"
+        13,
+        "⊆",
+        ("TC⁰",),
+        "Merrill et al. 2022 [S]",
+        (replace(MEAN, positions="any"),),
+        "built here",
+        (AS_AVERAGES,),
+        "single nets of one or two layers, without positions, each at lengths up to 16",
+        "each length",
     ),
     SurveyRow(
         14,
@@ -188,11 +198,20 @@ SURVEY: Sequence[SurveyRow] = (
         "Merrill & Sabharwal 2023a [S]",
         (replace(SOFT, positions="formula"),),
         "built here",
-        (AS_THRESHOLDS,),
-        "circuits for O(1) bits at each length; neither O(log n) bits nor uniformity",
+        (IN_LOG_BITS, AS_THRESHOLDS),
+        "single nets at lengths up to 16; uniformity of circuits of two nets of width 1 without positions",
     ),
     SurveyRow(16, "⊆", ("FOM[BIT]",), "Merrill & Sabharwal 2023b [S]", (replace(SOFT, positions="formula"),), "cited"),
-    SurveyRow(17, "⊆", ("L-uniform TC⁰",), "Strobl 2023 [A]", (replace(MEAN, positions="formula"),), "cited"),
+    SurveyRow(
+        17,
+        "⊆",
+        ("L-uniform TC⁰",),
+        "Strobl 2023 [A]",
+        (replace(MEAN, positions="formula"),),
+        "built here",
+        (AS_AVERAGES,),
+        "circuits as in row 13; not their uniformity",
+    ),
     SurveyRow(
         18,
         "=",

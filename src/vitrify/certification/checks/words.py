@@ -92,7 +92,7 @@ class WordCheck:
     @cached_property
     def coverage(self) -> Coverage | None:
         """Words that take every step of the spec, as far as the budget allows; None if the spec has no states."""
-        meaning = self.spec.meanings().get(self.net.output.kind) if isinstance(self.spec, Spec) else None
+        meaning = self.spec.meaning(self.net.output.kind, self.net.inputs[1:]) if isinstance(self.spec, Spec) else None
         if meaning is None or meaning.states is None or self.net.looks_ahead:
             return None
         count = max(200, int(self.work / self.net.cost) // (8 * max(self.net.max_length, 1)))

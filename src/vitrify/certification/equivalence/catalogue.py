@@ -94,7 +94,7 @@ class SpecCase:
     @cached_property
     def states(self) -> PrefixStates:
         """The states of the spec; `Undecided` if it has none."""
-        meaning = self.spec.meanings().get(self.net.output.kind) if isinstance(self.spec, Spec) else None
+        meaning = self.spec.meaning(self.net.output.kind, self.net.inputs[1:]) if isinstance(self.spec, Spec) else None
         if meaning is None or meaning.states is None:
             raise Undecided("the spec has no states that determine its later answers")
         states: PrefixStates = meaning.states

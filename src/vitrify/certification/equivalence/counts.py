@@ -166,7 +166,9 @@ def _most(steps: Ints, added: Ints, nodes: int, letters: int) -> int:
 def _constant_letters(ideal: Ideal) -> tuple[Bools, Floats]:
     """Return the dimensions that are the same for all letters, and what they hold."""
     rows = ideal.embed[1:] + ideal.steady
-    return np.ptp(rows, axis=0) == 0, rows[0] if len(rows) else ideal.steady
+    if not len(rows):
+        return np.ones(rows.shape[1], dtype=bool), ideal.steady
+    return np.ptp(rows, axis=0) == 0, rows[0]
 
 
 def _written(rule: HeadRule) -> Bools:

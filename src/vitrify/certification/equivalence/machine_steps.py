@@ -31,7 +31,7 @@ from vitrify.certification.equivalence.ideal import HeadRule, need_above
 from vitrify.certification.margins.values import Undecided
 from vitrify.certification.oracles.right import logit_margins
 from vitrify.net.attention import weigh
-from vitrify.spec.computation.turing import MOVES, TuringMachine
+from vitrify.spec.computation.turing import MOVES, OneTapeMachine, TuringMachine
 
 MAX_NUMBERS = 1 << 25  # of the residual streams of all records
 SAME = 1e-9  # numbers nearer to each other than this, relative to the largest, are equal
@@ -72,11 +72,11 @@ def machine_steps(case: SpecCase) -> SpecProof:
     return SpecProof("machine steps", length, {"records": len(records.token), "symbols read": len(values)})
 
 
-def parts_of(spec: TuringMachine, token: str) -> tuple[str, int, str]:
+def parts_of(spec: OneTapeMachine, token: str) -> tuple[str, int, str]:
     """Return the symbol that a token writes, its move, and the state after it."""
     if token in spec.alphabet:
         return token, 0, spec.start
-    symbol, move, state = token.split(",")
+    symbol, move, state = token.split(",")[:3]
     return symbol, MOVES[move], state
 
 

@@ -15,7 +15,8 @@ see these vectors; what is not named must be 0.
    is largest at $i - 1$, and at 0. At BOS they see no key, and write 0.
 3. Layer 3: a token $j$ has the score $2H_i W_j - W_j^2$, BOS $H_i^2 - \tfrac12$. The last key of those with the best
    score is selected: the last token that wrote to $H_i$, else BOS. Its symbol is read, the blank of BOS.
-4. Units and logits see the token and the symbol read, and nothing else: for every pair they give the step of the rule.
+4. Units and logits see the token and the symbol read, and nothing else: for every pair they give the step of the rule;
+   of a probabilistic machine, the distribution of the next step.
 
 A recurrent layer may stand in the place of layers 1 and 2. It carries $(H, H^2, p, p^2, 1)$ with $p = W + 1$, 0 at BOS.
 Instances: $(0, 0, 0, 0, 1)$ at BOS, and for every other token the matrix $(H + \mu, H^2 + 2\mu H + \mu^2, p', p'^2, 1)$
@@ -39,18 +40,19 @@ from vitrify.arrays import Floats, Matrix
 from vitrify.certification.equivalence.catalogue import SpecCase, SpecProof, lemma
 from vitrify.certification.equivalence.machine_steps import parts_of
 from vitrify.certification.margins.values import Undecided
-from vitrify.certification.oracles.right import logit_margins
+from vitrify.certification.oracles.meanings import MeaningOracle
 from vitrify.net.sparse import dense
 from vitrify.net.transformer import Head, Transformer
 from vitrify.net.weights import Weights, has_architecture
-from vitrify.spec.computation.turing import TuringMachine
+from vitrify.spec.computation.probabilistic_turing import ProbabilisticTuringMachine
+from vitrify.spec.computation.turing import OneTapeMachine, TuringMachine
 
 BITS = 53  # of float64
 HEADS, RECURRENT_HEADS = (2, 4, 1), (0, 1)
 MAX_WEIGHT = 4.0  # of what enters a score
 
 
-@lemma(TuringMachine)
+@lemma(TuringMachine, ProbabilisticTuringMachine)
 def machine_steps_at_any_length(case: SpecCase) -> SpecProof:
     """Prove that a network with positions by formula writes the steps of a Turing machine."""
     weights = case.weights
@@ -103,7 +105,7 @@ class _Stream:
 
     writes: tuple[Floats, Floats, Floats]
 
-    def __init__(self, weights: Weights, spec: TuringMachine) -> None:
+    def __init__(self, weights: Weights, spec: OneTapeMachine) -> None:
         net = weights.architecture
         self.weights, self.net = weights, net
         self.tokens: Floats = np.asarray(dense(weights.arrays["embed.W_E"]))
@@ -291,16 +293,16 @@ def _last_writes(stream: _Stream) -> dict[str, Floats]:
 
 def _need_rules(case: SpecCase, stream: _Stream, read: dict[str, Floats]) -> None:
     """Check instance 4: the steps for every token and every symbol that may be read after it."""
-    arrays, net, spec = stream.weights.arrays, stream.net, case.spec
+    arrays, net, spec, oracle = stream.weights.arrays, stream.net, case.spec, case.oracle
     names = [f"blocks.{len(net.blocks) - 1}.mlp.{name}" for name in ("W_in", "b_in", "W_out", "b_out")]
     w_in, b_in, w_out, b_out = (np.asarray(dense(arrays[name])) for name in names)
     w_u, b_u = (np.asarray(dense(arrays[f"unembed.{name}"])) for name in ("W_U", "b_U"))
     stream.need(w_in, {}, "units")
     stream.need(w_u, {}, "logits")
-    rules = {(rule.state, rule.read): net.output.symbols.index(rule.step) for rule in spec.rules}
+    assert isinstance(oracle, MeaningOracle)
     for symbol, value in read.items():
         x = stream.tokens + stream.constant + value
         logits = (x + np.maximum(x @ w_in + b_in, 0.0) @ w_out + b_out) @ w_u + b_u
-        expected = np.array([rules[state, symbol] for _, _, state in stream.parts])
-        if not (logit_margins(logits, expected) > case.oracle.TIE).all():
+        known = oracle.rows([spec.following(state, symbol) for _, _, state in stream.parts])
+        if not (oracle.judged(known[None], logits[None]) <= oracle.tolerance()).all():
             raise Undecided(f"a step after reading {symbol!r} is not that of its rule")

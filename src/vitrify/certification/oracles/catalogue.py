@@ -107,7 +107,7 @@ def oracle_for(spec: object, net: SequenceArchitecture) -> Oracle:
     from vitrify.certification.oracles.meanings import MeaningOracle, refuse_other_names
 
     maker, meanings = registered(spec, net), spec.meanings() if isinstance(spec, Spec) else {}
-    meaning = meanings.get(net.output.kind)
+    meaning = spec.meaning(net.output.kind, net.inputs[1:]) if isinstance(spec, Spec) else None
     if meaning is None and (maker is None or meanings):
         raise FolderError(
             f"there is no oracle for a spec of type {type(spec).__name__} and {net.output.kind!r} answers"

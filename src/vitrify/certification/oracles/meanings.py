@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import islice, product
 
@@ -12,7 +12,7 @@ from vitrify.arrays import Ints
 from vitrify.certification.oracles.right import NO_ANSWER, UNKNOWN_SYMBOL, Known, Oracle, some_of
 from vitrify.errors import FolderError
 from vitrify.net.architecture import SequenceArchitecture
-from vitrify.spec.kinds import Language, Meaning
+from vitrify.spec.kinds import Answer, Language, Meaning
 
 
 class Beginnings:
@@ -64,7 +64,10 @@ class MeaningOracle(Oracle):
 
     def _expected(self, word: tuple[int, ...]) -> Known:
         """Return the right answers to one word, as `known` does."""
-        answers = self.meaning.after([self.net.inputs[i] for i in word])
+        return self.rows(self.meaning.after([self.net.inputs[i] for i in word]))
+
+    def rows(self, answers: Sequence[Answer]) -> Known:
+        """Return answers as `known` does: a symbol's index, or a row, for each."""
         places, kind = self._symbol, self.answer
         if kind == "symbol":
             return np.array([NO_ANSWER if a is None else places.get(str(a), UNKNOWN_SYMBOL) for a in answers], np.int64)

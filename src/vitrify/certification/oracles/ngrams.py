@@ -6,6 +6,7 @@ import numpy as np
 
 from vitrify.arrays import Floats, Ints
 from vitrify.certification.oracles.catalogue import oracle
+from vitrify.certification.oracles.meanings import MeaningOracle
 from vitrify.certification.oracles.right import Oracle
 from vitrify.net.architecture import SequenceArchitecture
 from vitrify.spec.automata.probabilistic import ProbabilisticAutomaton
@@ -56,6 +57,8 @@ class NextTokenOracle(Oracle):
 
 
 @oracle(ProbabilisticAutomaton)
-def bigram_oracle(automaton: ProbabilisticAutomaton, net: SequenceArchitecture) -> NextTokenOracle:
-    """Return the oracle of the bigram model over letters with states."""
+def automaton_oracle(automaton: ProbabilisticAutomaton, net: SequenceArchitecture) -> Oracle:
+    """Return the oracle of the bigram model over letters with states; or of letters, if the network reads them."""
+    if net.inputs[1:] == automaton.alphabet:
+        return MeaningOracle(automaton.weighted.meaning, net)
     return NextTokenOracle(automaton.bigram, net)

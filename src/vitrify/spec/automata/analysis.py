@@ -80,7 +80,8 @@ def analyze(spec: object) -> Analysis:
     """
     if not isinstance(spec, Automaton):
         raise InputError(
-            f"only automata and regular expressions can be analyzed, got a spec of type {type(spec).__name__}"
+            "only automata, regular expressions, and as language models probabilistic automata, n-gram models and "
+            f"probabilistic Turing machines can be analyzed, got a spec of type {type(spec).__name__}"
         )
     minimal, reachable = spec.minimized(), spec.reachable()
     notes: list[str] = []

@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, ClassVar
@@ -28,6 +29,7 @@ from vitrify.arrays import Floats
 from vitrify.errors import InputError
 from vitrify.parameters import Help
 from vitrify.spec.automata.checks import token_problems
+from vitrify.spec.automata.weighted import WeightedAutomaton
 from vitrify.spec.formats.data import json_object, read_data
 from vitrify.spec.formats.text import in_file, refuse_any
 from vitrify.spec.kinds import Kind, Meaning, Spec
@@ -84,7 +86,9 @@ class ProbabilisticAutomaton(Spec):
 
     @classmethod
     def samples(cls) -> dict[str, ProbabilisticAutomaton]:
-        return {"two states": random_pfsa(0, 2, 2), "one state": random_pfsa(1, 1, 1)}
+        moves = (("p", "a", "q", 0.5), ("p", "b", "p", 0.25), ("q", "a", "p", 0.75))
+        alternating = cls(("p", "q"), ("a", "b"), (("p", 1.0),), moves, (("p", 0.25), ("q", 0.25)))
+        return {"two states": random_pfsa(0, 2, 2), "one state": random_pfsa(1, 1, 1), "deterministic": alternating}
 
     # Reference semantics
 
@@ -116,6 +120,43 @@ class ProbabilisticAutomaton(Spec):
         for letter in string:
             begin = begin @ moves[self.alphabet.index(letter)]
         return float(begin @ end)
+
+    @cached_property
+    def weighted(self) -> WeightedAutomaton:
+        """The automaton in exact fractions: decimal numbers as they are written, over their sum where that is not 1."""
+        moves: dict[str, list[tuple[str, str, Fraction]]] = {state: [] for state in self.states}
+        for q, y, r, p in self.transitions:
+            moves[q].append((y, r, Fraction(repr(p))))
+        ends = {state: Fraction(repr(p)) for state, p in self.final}
+
+        def follow(state: str) -> tuple[list[tuple[str, str, Fraction]], Fraction]:
+            end = ends.get(state, Fraction(0))
+            total = sum((p for *_, p in moves[state]), end)
+            return [(y, r, p / total) for y, r, p in moves[state]], end / total
+
+        initial = {state: Fraction(repr(p)) for state, p in self.initial}
+        total = sum(initial.values())
+        shares = {state: p / total for state, p in initial.items()}
+        return WeightedAutomaton.explore(shares, follow, self.alphabet)
+
+    @classmethod
+    def of_weighted(cls, exact: WeightedAutomaton) -> ProbabilisticAutomaton:
+        """Return an automaton with its probabilities as decimal numbers."""
+        names, moves = exact.names, dict[tuple[str, str, str], Fraction]()
+        for q, y, r, p in exact.moves:
+            moves[names[q], y, names[r]] = moves.get((names[q], y, names[r]), Fraction(0)) + p
+        initial, final = (
+            tuple((name, float(p)) for name, p in zip(names, vector, strict=True) if p)
+            for vector in (exact.initial, exact.final)
+        )
+        return cls(names, exact.alphabet, initial, tuple((*key, float(p)) for key, p in moves.items()), final)
+
+    # Letters alone
+
+    def meaning(self, kind: str, inputs: Sequence[str]) -> Meaning | None:
+        """Return the task: of a network that reads letters alone, the distribution of the next one."""
+        alone = kind == "lm" and tuple(inputs) == self.alphabet
+        return self.weighted.meaning if alone else super().meaning(kind, inputs)
 
     # Chain of thought: every letter is written with the state that it leads to
 
@@ -194,22 +235,34 @@ def _problems(automaton: ProbabilisticAutomaton) -> Iterator[str]:
             yield f"the probabilities to leave {state!r} or to end there must sum to 1, they sum to {total!r}"
 
 
-def random_pfsa(seed: int, states: int, letters: int, *, density: float = 0.7) -> ProbabilisticAutomaton:
+def random_pfsa(
+    seed: int, states: int, letters: int, *, density: float = 0.7, deterministic: bool = False
+) -> ProbabilisticAutomaton:
     """Return an automaton with random probabilities; each transition is present with probability `density`.
 
-    The same state and letter may lead to several states, so the automaton is not deterministic.
+    The same state and letter may lead to several states, unless it is to be deterministic: then there is one initial
+    state, too.
     """
     rng = np.random.default_rng(seed)
     names, alphabet = [f"q{n}" for n in range(states)], [chr(ord("a") + n) for n in range(letters)]
     moves, final = [], []
     for q in names:
-        chosen = [(y, r) for y in alphabet for r in names if rng.random() < density]
+        targets = [[str(rng.choice(names))] if deterministic else names for _ in alphabet]
+        chosen = [(y, r) for y, some in zip(alphabet, targets, strict=True) for r in some if rng.random() < density]
         shares = rng.dirichlet(np.ones(len(chosen) + 1)).tolist()
         moves += [(q, y, r, p) for (y, r), p in zip(chosen, shares[:-1], strict=True)]
         final.append((q, 1.0 - sum(shares[:-1])))
-    begin = rng.dirichlet(np.ones(states)).tolist()
+    begin = [1.0, *[0.0] * (states - 1)] if deterministic else rng.dirichlet(np.ones(states)).tolist()
     initial = [*zip(names[:-1], begin[:-1], strict=True), (names[-1], 1.0 - sum(begin[:-1]))]
     return ProbabilisticAutomaton(tuple(names), tuple(alphabet), tuple(initial), tuple(moves), tuple(final))
+
+
+def mixture(alpha: float = 0.5, beta: float = 0.25) -> ProbabilisticAutomaton:
+    """Return the mixture of two geometric distributions of a^n, each with the probability 1/2."""
+    rates = {"p": alpha, "q": beta}
+    moves = tuple((state, "a", state, rate) for state, rate in rates.items())
+    final = tuple((state, 1.0 - rate) for state, rate in rates.items())
+    return ProbabilisticAutomaton(("p", "q"), ("a",), (("p", 0.5), ("q", 0.5)), moves, final)
 
 
 KIND = Kind(ProbabilisticAutomaton, {".pfsa.json": "probabilistic automaton"})

@@ -20,12 +20,13 @@ all (S), and goes to the next state; in a state of `halt` it stops.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import InitVar, dataclass
 from functools import cached_property
-from itertools import chain, islice, product
+from itertools import chain, groupby, islice, product
+from operator import itemgetter
 from pathlib import Path
-from typing import Annotated, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -75,8 +76,39 @@ class MachineRule(NamedTuple):
         return f"{self.write},{self.move},{self.to}"
 
 
+class OneTapeMachine:
+    """The states, symbols and steps of a machine with one tape, from its rules."""
+
+    start: str
+    rules: tuple[Any, ...]  # each has the fields of a MachineRule, and perhaps others
+    halt: tuple[str, ...]
+    alphabet: tuple[str, ...]
+    blank: str
+    marks: tuple[str, ...]
+
+    @cached_property
+    def working(self) -> tuple[str, ...]:
+        """States in which the machine continues."""
+        return tuple(dict.fromkeys(rule.state for rule in self.rules))
+
+    @property
+    def symbols(self) -> tuple[str, ...]:
+        """Symbols of the tape."""
+        return (self.blank, *self.alphabet, *self.marks)
+
+    @cached_property
+    def written(self) -> tuple[str, ...]:
+        """Different steps of the machine."""
+        return tuple(dict.fromkeys(rule.step for rule in self.rules))
+
+    @cached_property
+    def vocabulary(self) -> tuple[str, ...]:
+        """Letters, and the steps after which the machine continues."""
+        return (*self.alphabet, *dict.fromkeys(rule.step for rule in self.rules if rule.to not in self.halt))
+
+
 @dataclass(frozen=True)
-class TuringMachine(Thinking):
+class TuringMachine(OneTapeMachine, Thinking):
     """A deterministic machine; as a chain of thought it writes its steps.
 
     >>> flip = TuringMachine.of(
@@ -129,26 +161,15 @@ class TuringMachine(Thinking):
         values = {key: getattr(self, key) for key in ORDER}
         shown = {key: value for key, value in values.items() if key == "halt" or value not in ((), None)}
         lines = [f"{key} = {json_text(value)}" for key, value in shown.items()]
-        for state in self.working:
-            rows = [(rule.read, f"{rule.write} {rule.move} {rule.to}") for rule in self.rules if rule.state == state]
-            lines += ["", f"[states.{_key(state)}]", *(f"{_key(read)} = {json_text(text)}" for read, text in rows)]
-        return "".join(f"{line}\n" for line in lines)
+        rules = sorted(self.rules, key=lambda rule: self.working.index(rule.state))
+        rows = [(rule.state, rule.read, f"{rule.write} {rule.move} {rule.to}") for rule in rules]
+        return "".join(f"{line}\n" for line in (*lines, *table_text(rows)))
 
     @classmethod
     def samples(cls) -> dict[str, TuringMachine]:
         return {"increment": increment(3), "random": random_machine(0, 3, 3, length=4, steps=9)}
 
     # Meaning
-
-    @cached_property
-    def working(self) -> tuple[str, ...]:
-        """States in which the machine continues."""
-        return tuple(dict.fromkeys(rule.state for rule in self.rules))
-
-    @property
-    def symbols(self) -> tuple[str, ...]:
-        """Symbols of the tape."""
-        return (self.blank, *self.alphabet, *self.marks)
 
     @cached_property
     def _table(self) -> dict[tuple[str, str], MachineRule]:
@@ -191,15 +212,9 @@ class TuringMachine(Thinking):
 
     # As a chain of thought
 
-    @cached_property
-    def written(self) -> tuple[str, ...]:
-        """Different steps of the machine."""
-        return tuple(dict.fromkeys(rule.step for rule in self.rules))
-
-    @cached_property
-    def vocabulary(self) -> tuple[str, ...]:
-        """Letters, and the steps after which the machine continues."""
-        return (*self.alphabet, *dict.fromkeys(rule.step for rule in self.rules if rule.to not in self.halt))
+    def following(self, state: str, read: str) -> str:
+        """Return the step of the rule for a state and a symbol."""
+        return self._table[state, read].step
 
     def prompt_length(self, words: Sequence[str]) -> int:
         """Return the number of letters at the beginning, which are the input."""
@@ -248,18 +263,37 @@ class TuringMachine(Thinking):
         return summary | {"tape": " ".join(shown)}
 
 
+def table_text(rows: Iterable[tuple[str, str, object]]) -> Iterator[str]:
+    """Yield the lines of the tables of all states, from states, symbols read and the values there."""
+    for state, entries in groupby(rows, key=itemgetter(0)):
+        yield from (
+            "",
+            f"[states.{_key(state)}]",
+            *(f"{_key(read)} = {json_text(value)}" for _, read, value in entries),
+        )
+
+
 def _key(name: str) -> str:
     return name if BARE.fullmatch(name) else json_text(name)
 
 
 def _problems(machine: TuringMachine) -> Iterator[Fault]:
     """Yield every problem of a machine, with its key."""
-    symbols, working = machine.symbols, machine.working
-    known = {*working, *machine.halt}
     for key, least in (("length", 0), ("steps", 1)):
         value = getattr(machine, key)
         if value is not None and value < least:
             yield (key,), f"{key} must be a whole number from {least}, is {value}"
+    yield from ((("accept",), message) for message in odd_names(machine.accept, "a state"))
+    yield from (
+        (("accept",), f"{s!r} accepts, so it must be one of halt") for s in machine.accept if s not in machine.halt
+    )
+    yield from machine_problems(machine)
+
+
+def machine_problems(machine: OneTapeMachine) -> Iterator[Fault]:
+    """Yield every problem of the states, the tape and the rules of a machine, with its key."""
+    symbols, working = machine.symbols, machine.working
+    known = {*working, *machine.halt}
     if machine.start not in working:
         what = "is one in which it stops" if machine.start in machine.halt else "has no rules"
         yield ("start",), f"the start state {machine.start!r} {what}: it must be one of {' '.join(working)}"
@@ -268,15 +302,11 @@ def _problems(machine: TuringMachine) -> Iterator[Fault]:
         for symbol in names:
             if symbols.count(symbol) > 1:
                 yield (key,), f"the symbol {symbol!r} has several meanings: the blank, letters and marks must differ"
-    for key, names in (*tape, ("halt", machine.halt), ("accept", machine.accept)):
-        what = "a state" if key in ("halt", "accept") else "a symbol"
-        yield from (((key,), message) for message in _odd(names, what))
+    for key, names in (*tape, ("halt", machine.halt)):
+        yield from (((key,), message) for message in odd_names(names, "a state" if key == "halt" else "a symbol"))
     yield from ((("halt",), f"{s!r} stops, so it has no rules") for s in machine.halt if s in working)
-    yield from (
-        (("accept",), f"{s!r} accepts, so it must be one of halt") for s in machine.accept if s not in machine.halt
-    )
     for state in working:
-        yield from ((("states", state), message) for message in _odd([state], "a state"))
+        yield from ((("states", state), message) for message in odd_names([state], "a state"))
         read = [rule.read for rule in machine.rules if rule.state == state]
         missing = [symbol for symbol in symbols if symbol not in read]
         if missing:
@@ -292,7 +322,8 @@ def _problems(machine: TuringMachine) -> Iterator[Fault]:
             yield keys, f"a rule of {rule.state!r} goes to {rule.to!r}, which has no rules and is not one of halt"
 
 
-def _odd(names: Sequence[str], what: str) -> Iterator[str]:
+def odd_names(names: Sequence[str], what: str) -> Iterator[str]:
+    """Yield a sentence for every name that can't be a part of a step."""
     for name in names:
         if not name or "," in name or name.split() != [name] or name in (BEGIN, END):
             yield f"the name of {what} is a word without blanks and commas, and neither {BEGIN} nor {END}: {name!r}"
