@@ -38,12 +38,14 @@ from vitrify.spec.tasks.comparison import Comparison
 from vitrify.spec.tasks.composition import Composition
 from vitrify.spec.tasks.copying import Copying
 from vitrify.spec.tasks.estimate import Estimate
+from vitrify.spec.tasks.formula_value import FormulaValue
 from vitrify.spec.tasks.k_hop import KHop
 from vitrify.spec.tasks.match2 import Match2
 from vitrify.spec.tasks.match3_bigram import Match3Bigram
 from vitrify.spec.tasks.match3_local import Match3Local
 from vitrify.spec.tasks.nearest import Nearest
 from vitrify.spec.tasks.pointer_averaging import PointerAveraging
+from vitrify.spec.tasks.reachability import Reachability
 from vitrify.spec.tasks.recall import Recall
 from vitrify.spec.tasks.sparse_averaging import SparseAveraging
 
@@ -90,6 +92,7 @@ SWEEPS: dict[type, Sequence[object]] = {
     ],
     Dyck: [Dyck.of_kinds(kinds, depth, 12) for kinds, depth in ((1, 1), (2, 2), (3, 3), (5, 2), (1, 4))],
     Estimate: [Estimate(order, symbols, length) for order, symbols, length in ((1, 2, 8), (2, 2, 9), (1, 4, 12))],
+    FormulaValue: [FormulaValue(text) for text in ("a", "a | !b", "(a & !b) | (!a & b)", "a & (b | c) & d")],
     Facts: [random_facts(s, r, a, seed=s) for s, r, a in ((2, 1, 1), (4, 3, 2), (9, 4, 3))],
     Formula: [
         _formula(text, length)
@@ -132,6 +135,7 @@ SWEEPS: dict[type, Sequence[object]] = {
     ],
     NGramModel: [random_ngram(w, n, seed=w) for w, n in ((2, 1), (2, 2), (3, 2), (2, 3), (3, 3), (2, 4), (70, 2))],
     Nearest: [Nearest(*sizes) for sizes in ((3, 2, 1), (8, 2, 3), (25, 4, 6), (64, 3, 12))],
+    Reachability: [Reachability(n) for n in (2, 4, 6)],
     PointerAveraging: [
         PointerAveraging(*sizes) for sizes in ((5, 1, 1, 2), (12, 2, 2, 1), (40, 3, 1, 2), (300, 2, 3, 1))
     ],

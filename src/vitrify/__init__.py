@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from vitrify.interop.diagnose.battery import Budget as Budget
     from vitrify.interop.diagnose.battery import diagnose as diagnose
     from vitrify.interop.export import export as export
+    from vitrify.interop.nets import load as load
     from vitrify.learn.models import catalogue as models
     from vitrify.learn.recipe import Recipe as Recipe
     from vitrify.learn.runs import Run as Run
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
     from vitrify.net.answers import Answer as Answer
     from vitrify.net.answers import run as run
     from vitrify.net.explain import explain as explain
-    from vitrify.net.folder import load as load
     from vitrify.net.folder import save as save
     from vitrify.net.generate import generate as generate
     from vitrify.net.inference import trace as trace

@@ -11,7 +11,7 @@ import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import chain, groupby, islice, product
-from math import isqrt, prod
+from math import prod
 from pathlib import Path
 from secrets import randbits
 from typing import Any
@@ -34,7 +34,6 @@ SEEN = {"none": (-np.inf, np.inf), "causal": (0, np.inf), "strict": (1, np.inf),
 DAMAGE = (OSError, LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)  # of files
 LINK = {"name", "scope", "longest", "lemma", "instances", "reason"}
 LISTED, RANDOM, LONGEST = 100, 16, 2048  # further words beyond the stated domain, and their longest length
-
 
 JsonObject = dict[str, Any]  # from a file that may be damaged: whatever is odd in it is caught
 Array = Any  # of NumPy
@@ -103,15 +102,13 @@ def _recheck(folder: Path, report: Recheck) -> None:
     _need(not stale, f"config.json was written for another {stale}")
     report.done.append(f"hashes of {len(files)} files and of the certificate")
     verdict, against, broken, net = evidence["verdict"], evidence.get("witness"), data["mutations"], config["net"]
-    _need(
-        verdict == "holds" and against is None, f"the certificate says {verdict!r}, with the counterexample {against}"
-    )
+    says = f"the certificate says {verdict!r}, with the counterexample {against}"
+    _need(verdict == "holds" and against is None, says)
     plain = {"architecture": "transformer", "reads": "tokens", "norm": False, "residual": "add", "loops": 1}
     odd, blocks = [key for key, value in plain.items() if net.get(key) != value], net.get("blocks", ())
     odd += [key for block in blocks for key in ("experts", "cell") if block.get(key)]
-    odd += [
-        "heads" for b in blocks for h in b["heads"] if h["rotary"] or h.get("segment") or h["attention"] == "linear"
-    ]
+    heads = [head for block in blocks for head in block["heads"]]
+    odd += ["heads" for head in heads if head["rotary"] or head.get("segment") or head["attention"] == "linear"]
     errors = {q["name"]: (q["measured"], q["declared"]) for q in evidence["quantities"] if q.get("relation") == "<="}
     _need(all(far <= limit for far, limit in errors.values()), f"some error is too large: {errors}")
     error, allowed = errors["largest error"]
@@ -120,7 +117,8 @@ def _recheck(folder: Path, report: Recheck) -> None:
     _need(not broken or broken["tried"] - broken["rejected"] == len(broken["survivors"]), "survivors are missing")
     if odd:
         raise NotImplementedError(f"recheck runs plain transformers that read tokens; this net differs in {odd[0]}")
-    _claims(evidence, isqrt(2**53 // net["rounding"]) - 1 if "rounding" in net else net["max_length"], report)
+    reads = int((2**53 / net.get("rounding", 1)) ** (1 / net.get("rounding_power", 2)) + 1e-9) - 1
+    _claims(evidence, reads if "rounding" in net else net["max_length"], report)
     arrays, meaning = _arrays(files["model.safetensors"], net), _meaning(read_spec(folder / config["spec"]), net)
     every = np.concatenate([array.ravel() for name, array in arrays.items() if not name.endswith(".")])
     largest = float(np.abs(every).max())
@@ -128,10 +126,12 @@ def _recheck(folder: Path, report: Recheck) -> None:
     _need(data["sizes"] == sizes, f"the weights have {sizes}, and the certificate states {data['sizes']}")
     report.done.append("weights: {nonzero} of {dense} are not zero, {max_abs:.6g} at most".format(**sizes))
     t = np.maximum(np.arange(net["max_length"] + net["pads"]) + 1.0 - net["pads"], 0)
-    if net.get("formulas"):  # a dimension is a polynomial of the position, 0 at the pads
+    if net.get("formulas"):  # a dimension is a function of the position, which is 0 at the pads
         arrays["pos_embed.W_pos"] = np.zeros((len(t), net["d_model"]))
         for each in net["formulas"]:
-            arrays["pos_embed.W_pos"][:, each["dim"]] = np.polynomial.polynomial.polyval(t, each["coefficients"])
+            kind, polynomial = each.get("function", ""), np.polynomial.Polynomial(each["coefficients"])
+            rows = polynomial(t % 2 if "mod 2" in kind else t)
+            arrays["pos_embed.W_pos"][:, each["dim"]] = np.log(np.maximum(rows, 1)) if "log" in kind else rows
     _need(len(arrays["pos_embed.W_pos"]) == len(t), "the positions are not the network's")
     reach = _heads(arrays, net, labels["heads"], evidence.get("proof"), report)
     _answers(arrays, net, meaning, evidence["domains"], report)

@@ -207,6 +207,27 @@ def test_what_was_trained_is_a_net_like_any_other(name: str, tmp_path: Path) -> 
 
 
 @each(ALL)
+def test_what_a_family_does_outside_of_its_net_is_declared(name: str) -> None:
+    """Where nothing is outside, the net alone gives the family's answers to words of the sandbox, by their names."""
+    member, source = family(name), sandbox()
+    net = member.architecture(source)
+    weights = member.weights(net, trained(name).last, {})
+    assert weights.about == ({} if member.outside is None else {"outside": member.outside})
+    if (
+        member.outside is not None
+        or not hasattr(net, "pads")
+        or any(getattr(b, "crowded", False) for b in getattr(net, "blocks", ()))
+    ):
+        return
+    batch = examples(source, 0, "test", 0, 8)
+    words = [[source.symbols[token] for token in row] for row in np.asarray(batch.tokens).tolist()]
+    answers = np.asarray(member.logits(net, source, weights.arrays, batch))
+    columns = [net.output.symbols.index(answer) for answer in source.answers]
+    ours = np.stack(weights(words))[:, -answers.shape[1] :, columns]
+    np.testing.assert_allclose(ours, answers, atol=CLOSE, rtol=CLOSE)
+
+
+@each(ALL)
 def test_the_same_seed_gives_the_same_bytes_and_another_does_not(name: str) -> None:
     one, two, other = trained(name), compiled(name)(np.uint32(0)), compiled(name)(np.uint32(1))
     for key, array in one.last.items():

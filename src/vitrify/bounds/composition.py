@@ -19,7 +19,7 @@ import numpy as np
 from vitrify.arrays import Ints
 from vitrify.bounds.games import composition_game
 from vitrify.bounds.protocols import PartialSums
-from vitrify.bounds.quantized import OneLayer
+from vitrify.bounds.quantized import MAX_BITS, OneLayer
 from vitrify.errors import InputError
 
 CHUNK = 1 << 14  # random words per batch
@@ -120,6 +120,29 @@ def every_message(n: int, bits: int) -> float:
     return min(best_reader(np.array(chosen), n) for chosen in product(range(1 << bits), repeat=n**n))
 
 
+def capacity(n: int, value_size: int, bits: int) -> tuple[int, int]:
+    """Return the entries $K$ of $f$ that `storing_layer` holds, and the digits $s$ in a coordinate."""
+    capacities = [(min(s * (value_size - 1), n), s) for s in range(1, bits + 1)]
+    fits = [(min(entries, ((1 << (bits - 1)) - 1) // n**s - 1), s) for entries, s in capacities]
+    return max([(entries, s) for entries, s in fits if entries > 0], default=(0, 1))
+
+
+def best_storing(n: int, total: int) -> tuple[int, int]:
+    """Return value size and bits of the storing layer of at most `total` bits that holds the most entries of $f$."""
+    sizes = [(total // bits, bits) for bits in range(2, MAX_BITS + 1) if total // bits > 0]
+    hold = [
+        (value_size, bits) for value_size, bits in sizes if n * (capacity(n, value_size, bits)[0] + 1) < 1 << (bits - 1)
+    ]
+    if not hold:
+        raise InputError(f"{total} bits do not hold g(x) for {n} elements")
+    return max(hold, key=lambda size: capacity(n, *size)[0])
+
+
+def storing_error(n: int, entries: int) -> float:
+    """Return the error of a layer that stores entries of $f$ and guesses the others: $(1 - K/n)(1 - 1/n)$."""
+    return (1 - entries / n) * (1 - 1 / n)
+
+
 def storing_layer(n: int, value_size: int, bits: int) -> OneLayer:
     r"""Return a hand-built layer that is right if $g(x) < K$: one head copies $g(x)$ and the first $K$ entries of $f$.
 
@@ -128,13 +151,8 @@ def storing_layer(n: int, value_size: int, bits: int) -> OneLayer:
     $K + 1$, the digits are written $K + 1$ times as large, so $(K+1)n^s < 2^{p-1}$. Where $g(x) \ge K$ the answer is 0.
     $p$ is `bits`.
     """
-    half = 1 << (bits - 1)
-    capacities = [(min(s * (value_size - 1), n), s) for s in range(1, bits + 1)]
-    fits = [(min(stored_entries, (half - 1) // n**s - 1), s) for stored_entries, s in capacities]
-    stored_entries, digits = max(
-        [(stored_entries, s) for stored_entries, s in fits if stored_entries > 0], default=(0, 1)
-    )
-    if n * (stored_entries + 1) >= half:
+    stored_entries, digits = capacity(n, value_size, bits)
+    if n * (stored_entries + 1) >= 1 << (bits - 1):
         raise InputError(f"{bits} bits do not hold g(x) for {n} elements")
     positions = 2 * n + 1
     queries = np.eye(n, dtype=np.int64)[None]

@@ -16,7 +16,7 @@ the other free positions. A net that recognizes PARITY has no such position, und
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from vitrify.bounds.activations import Answer, ExactNet, possible
@@ -42,8 +42,11 @@ class Cone:
         return self.free - self.depends
 
 
-def cone(exact: ExactNet, length: int, fixed: Restriction) -> Cone:
-    """Return the cone of the answer at the last position of words of one length, some of whose letters are fixed."""
+def cone(exact: ExactNet, length: int, fixed: Restriction, free: Sequence[int] | None = None) -> Cone:
+    """Return the cone of the answer at the last position of words of one length, some of whose letters are fixed.
+
+    The other positions hold letters of `free`, by default any.
+    """
     net, pads = exact.net, exact.net.pads
     letters = range(1, len(net.inputs))
     odd = [
@@ -56,7 +59,8 @@ def cone(exact: ExactNet, length: int, fixed: Restriction) -> Cone:
         raise InputError(
             f"a restriction fixes letters 1 to {len(letters)} at positions 0 to {length - 1}, not {', '.join(odd)}"
         )
-    choices = [(0,)] * pads + [(fixed[at],) if at in fixed else tuple(letters) for at in range(length)]
+    some = tuple(letters if free is None else free)
+    choices = [(0,)] * pads + [(fixed[at],) if at in fixed else some for at in range(length)]
     layers, types = possible(exact, choices)
     nothing: frozenset[int] = frozenset()
     cones = [frozenset({at - pads}) if len(tokens) > 1 else nothing for at, tokens in enumerate(choices)]
@@ -69,8 +73,8 @@ def cone(exact: ExactNet, length: int, fixed: Restriction) -> Cone:
             cones_after.append(cones[at].union(*seen) if len(kinds) > 1 else nothing)
         cones = cones_after
     answers = frozenset(exact.answer(kind) for kind in types[-1])
-    free = frozenset(range(length)) - set(fixed)
-    return Cone(dict(fixed), free, cones[-1] if len(answers) > 1 else nothing, answers)
+    open_positions = frozenset(range(length)) - set(fixed)
+    return Cone(dict(fixed), open_positions, cones[-1] if len(answers) > 1 else nothing, answers)
 
 
 def blind_spot(exact: ExactNet, length: int, consistent: Consistent | None = None) -> Cone | None:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from vitrify.cli.options import AsJson, Folder, Seed, arg, complete, entries, opt
+from vitrify.cli.options import AsJson, Net, Seed, arg, complete, entries, opt
 from vitrify.cli.render import TextTable, parameters, show, styled
 from vitrify.errors import InputError
 
@@ -73,7 +73,7 @@ def bound(
 
 
 def refute(
-    folder: Folder,
+    net: Net,
     task: Annotated[
         str, opt("Task to fail at: induction, or copy (recurrent nets).", autocompletion=complete(lambda: TASKS))
     ],
@@ -86,9 +86,9 @@ def refute(
 ) -> None:
     """Search for two inputs with the same output but different right answers (one attention layer, or recurrent)."""
     from vitrify.bounds.nets import refute_net
-    from vitrify.net.folder import load
+    from vitrify.interop.nets import load
 
-    search = refute_net(load(folder), task, bits=bits, size=size, tries=tries, seed=seed, seconds=seconds)
+    search = refute_net(load(net), task, bits=bits, size=size, tries=tries, seed=seed, seconds=seconds)
     data = search.to_json()
     rows = [(" ".join(x["input"]), x["answer"], x["quantized"], x["net"]) for x in data["refutation"] or ()]
     show(

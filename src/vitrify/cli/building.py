@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vitrify.cli.options import CHOICES, CONSTRUCTIONS, AsJson, Folder, ModelOut, arg, opt
+from vitrify.cli.options import CHOICES, CONSTRUCTIONS, AsJson, ModelOut, Net, arg, opt
 from vitrify.cli.render import Part, TextTable, json_line, printable, show, sizes_table, status, styled
 from vitrify.errors import InputError
 from vitrify.spec.kinds import suffixes
@@ -128,12 +128,12 @@ def _masses(report: TightnessReport) -> list[tuple[str, object]]:
     return [("states", report.states), *rows, *([("reaches no end", report.trap)] if report.trap is not None else [])]
 
 
-def info(folder: Folder, as_json: AsJson = False) -> None:
-    """Show the sizes, heads, spaces and units of a model folder."""
-    from vitrify.net.folder import load
+def info(net: Net, as_json: AsJson = False) -> None:
+    """Show the sizes of a network and, where they are labelled, its heads, spaces and units."""
+    from vitrify.interop.nets import load
     from vitrify.net.labels import labels_to_json
 
-    weights = load(folder)
+    weights = load(net)
     data = {"name": weights.architecture.name, "about": dict(weights.about), "digest": weights.digest}
     data |= {"sizes": asdict(weights.sizes), "labels": labels_to_json(weights.labels)}
     show(as_json, data, *_contents(weights))
@@ -145,7 +145,7 @@ def _contents(weights: Weights[Architecture]) -> Iterator[Part]:
 
     labels = weights.labels
     yield styled("bold", weights.architecture.name)
-    yield from (f"  {key}: {value}" for key, value in weights.about.items())
+    yield from (f"  {key}: {_listed(value)}" for key, value in weights.about.items())
     yield sizes_table(weights)
     if labels.heads:
         betas = [float(weights.arrays[f"blocks.{h.block}.attn.beta"][h.index]) for h in labels.heads]
@@ -164,7 +164,12 @@ def _contents(weights: Weights[Architecture]) -> Iterator[Part]:
         ]
         yield TextTable(("space", "kind", "dimensions", "from", "to", "proved error"), spaces, title)
     units = [(u.block, u.part, f"{u.start}–{u.stop - 1}", u.name, ", ".join(u.writes)) for u in labels.units]
-    yield TextTable(("block", "part", "units", "compute", "write"), units, "hidden units")
+    yield TextTable(("block", "part", "units", "compute", "write"), units, "hidden units") if units else None
+
+
+def _listed(value: object) -> object:
+    """Return settings of a run in one line, and any other value as it is."""
+    return ", ".join(f"{key}={one}" for key, one in value.items()) if isinstance(value, dict) else value
 
 
 def _moment(moment: int, first: str) -> str:
@@ -175,17 +180,17 @@ def _moment(moment: int, first: str) -> str:
 
 
 def explain(
-    folder: Folder,
+    net: Net,
     everything: Annotated[bool, opt("Do not shorten long tables.", "--all")] = False,
     formula: Annotated[bool, opt("Print a hard-attention net as a formula of past-time logic.", "--formula")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Explain every space, head and hidden unit in words, from the weights."""
+    from vitrify.interop.nets import load
     from vitrify.net.explain import SHOWN_ROWS
     from vitrify.net.explain import explain as explained
-    from vitrify.net.folder import load
 
-    weights = load(folder)
+    weights = load(net)
     if formula:
         from vitrify.certification.reading.formulas import formula_of
 

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vitrify.cli.options import AsJson, Folder, Seed, opt
+from vitrify.cli.options import AsJson, Net, Seed, opt
 from vitrify.cli.render import VERDICT_COLORS, Part, TextTable, json_line, progress, show, status, styled, tell
 from vitrify.encoding import JsonMapping
-from vitrify.errors import InputError
+from vitrify.errors import FolderError, InputError
 
 if TYPE_CHECKING:
     from vitrify.certification import Evidence, MutationTest
 
 
 def certify(
-    folder: Folder,
+    net: Net,
     max_length: Annotated[int | None, opt("Test all words up to this length. Default: chosen by cost.", min=0)] = None,
     samples: Annotated[int | None, opt("Test every prefix of this many random words or sentences.", min=1)] = None,
     mutants: Annotated[int, opt("If it holds, break the net in this many ways, and count those detected.", min=0)] = 0,
@@ -33,7 +33,13 @@ def certify(
     attack: Annotated[
         int | None, opt("Search this many words for a wrong answer. Default: what takes about a second.", min=0)
     ] = None,
-    write: Annotated[bool, opt("Write certificate.json into the folder.")] = True,
+    spec: Annotated[
+        Path | None, opt("Judge it by this spec, of the same symbols. Default: that of the folder.", metavar="FILE")
+    ] = None,
+    accepting: Annotated[
+        str | None, opt("With an automaton: the answer of a network with two answers that means yes.", metavar="ANSWER")
+    ] = None,
+    write: Annotated[bool, opt("Write certificate.json: into the folder, or beside a run into a new one.")] = True,
     accept_spec: Annotated[
         bool, opt("Judge the network by its spec file even if that changed since the build.", "--accept-spec")
     ] = False,
@@ -44,16 +50,23 @@ def certify(
     from vitrify.certification import certify as check_against_spec
     from vitrify.certification import mutation_test
     from vitrify.certification.certificate import write_certificate
-    from vitrify.net.folder import load, spec_path
-    from vitrify.spec import read_spec
+    from vitrify.certification.recognition import recognizing
+    from vitrify.interop.nets import CERTIFIED, ModelFolder, source
+    from vitrify.net.folder import save
+    from vitrify.spec import find_spec
 
     if arithmetic and not proof:
         raise InputError("--arithmetic rests on the proof of margins: leave --no-proof out")
-    weights, spec = load(folder, verify=False), read_spec(spec_path(folder, accept_changed=accept_spec))
+    place = source(net)
+    weights, own = place.weights(verify=False), None if spec else place.spec(accept_changed=accept_spec)
+    judge = find_spec(spec) if spec else own
+    if judge is None:
+        raise FolderError(f"{net} holds no spec to check the network against: name one with --spec FILE")
+    weights = recognizing(weights, judge, accepting)
     with progress("checking") as tick:
         evidence = check_against_spec(
             weights,
-            spec,
+            judge,
             max_length=max_length,
             seed=seed,
             samples=samples,
@@ -66,18 +79,21 @@ def certify(
     broken = None
     if mutants and evidence.verdict == "holds":
         with progress("breaking it on purpose") as tick:
-            broken = mutation_test(weights, spec, count=mutants, seed=seed, progress=tick)
-    show_certificate(folder, evidence, broken, as_json)
+            broken = mutation_test(weights, judge, count=mutants, seed=seed, progress=tick)
+    home = place.path / CERTIFIED if spec and isinstance(place, ModelFolder) else place.certified
+    show_certificate(home if write else net, evidence, broken, as_json)
     if write:
-        write_certificate(folder, evidence, broken)
+        if spec or not isinstance(place, ModelFolder):
+            save(weights, home, judge)
+        write_certificate(home, evidence, broken)
     raise typer.Exit(0 if evidence.verdict == "holds" else 1)
 
 
-def show_certificate(folder: Path, evidence: Evidence, broken: MutationTest | None, as_json: bool) -> None:
-    """Print the verdict on a folder."""
+def show_certificate(net: object, evidence: Evidence, broken: MutationTest | None, as_json: bool) -> None:
+    """Print the verdict on a network."""
     if as_json:
         extra = {} if broken is None else {"mutation_test": asdict(broken) | {"rate": broken.rate}}
-        json_line({"folder": str(folder), "methods": evidence.methods} | evidence.to_json() | extra)
+        json_line({"folder": str(net), "methods": evidence.methods} | evidence.to_json() | extra)
         return
     from vitrify.report import wording
 
@@ -95,7 +111,7 @@ def show_certificate(folder: Path, evidence: Evidence, broken: MutationTest | No
         rows += [("survivor", f"{what}: {why}") for what, why in broken.survivors]
     rows += [("", remark) for remark in wording.remarks(evidence)]
     words = f"{evidence.verdict} {wording.error(evidence)}".strip() if evidence.verdict == "holds" else evidence.verdict
-    verdict = styled(f"bold {VERDICT_COLORS[evidence.verdict]}", words, f"  {folder}")
+    verdict = styled(f"bold {VERDICT_COLORS[evidence.verdict]}", words, f"  {net}")
     tell(verdict, TextTable(("", ""), rows), *_margins(evidence.proof))
 
 
@@ -121,16 +137,20 @@ def _margins(proof: JsonMapping | None) -> Iterator[Part]:
 
 
 def recheck(
-    folder: Folder,
+    net: Net,
     seed: Annotated[int | None, opt("Seed of the random words. Default: a fresh one.", min=0)] = None,
     as_json: AsJson = False,
 ) -> None:
     """Check a folder against its certificate with a small separate program that shares no code with the builder."""
+    from vitrify.interop.nets import ModelFolder, source
     from vitrify.rechecking import recheck as rechecked
     from vitrify.report.wording import LINKS
 
-    with status(f"rechecking {folder}"):
-        opinion = rechecked(folder, seed)
+    place = source(net)
+    if not isinstance(place, ModelFolder) and not place.certified.is_dir():
+        raise FolderError(f"{net} has no certificate: 'vitrify certify {net} --spec FILE' writes one")
+    with status(f"rechecking {place.certified}"):
+        opinion = rechecked(place.certified, seed)
     partly = any("not derived again" in line for line in opinion.links.values())
     verdict = ("green", "agrees with what it derives again" if partly else "agrees")
     verdict = ("yellow", "not judged") if opinion.unjudged else verdict
@@ -141,8 +161,8 @@ def recheck(
     rows += [("done", line) for line in opinion.done]
     rows += [("not done here", line) for line in opinion.left if not opinion.problem]
     agrees = None if opinion.unjudged else opinion.problem is None
-    data = {"folder": str(folder), "agrees": agrees} | asdict(opinion)
-    show(as_json, data, styled(f"bold {color}", words, f"  {folder}"), TextTable(("", ""), rows))
+    data = {"folder": str(net), "agrees": agrees} | asdict(opinion)
+    show(as_json, data, styled(f"bold {color}", words, f"  {net}"), TextTable(("", ""), rows))
     raise typer.Exit(1 if opinion.problem else 2 if opinion.unjudged else 0)
 
 

@@ -93,17 +93,20 @@ def _rows(seen: JsonObject) -> Iterator[Part]:
 def plot(
     query: Annotated[list[str] | None, arg("Runs to draw, as in `vitrify runs`.", "QUERY…")] = None,
     out: Annotated[Path, opt("Figure: .svg, .png or .pdf.", "--out", "-o", metavar="FILE")] = Path("curves.svg"),
-    quantity: Annotated[str, opt("Quantity to draw: loss, excess, kl, accuracy, …")] = "loss",
+    quantity: Annotated[
+        list[str] | None, opt("Quantity to draw: loss (default), excess, kl, accuracy, a probe … (repeatable).")
+    ] = None,
+    each: Annotated[bool, opt("Draw every seed as a thin line, and mark the plateaus of the loss.", "--seeds")] = False,
     store: StoreFolder = None,
     as_json: AsJson = False,
 ) -> None:
-    """Draw training curves of runs: the optimal loss and the sandbox's simpler predictors as lines, seeds as a band."""
-    from vitrify.learn.figures import curves
+    """Draw training curves and probes of runs; the optimal loss and simpler predictors are lines, seeds a band."""
+    from vitrify.learn.curve_figures import curves
     from vitrify.learn.store import RunStore
 
     opened = RunStore(store)
     records = opened.runs(" ".join(query or []))
-    curves(opened, records, quantity, out)
+    curves(opened, records, quantity or ["loss"], out, each=each)
     show(as_json, {"runs": [record.id for record in records], "file": str(out)}, f"{len(records)} runs → {out}")
 
 

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from vitrify.cli.options import AsJson, ModelOut, arg, opt
+from vitrify.cli.options import AsJson, ModelOut, Net, arg, opt
 from vitrify.cli.render import TextTable, show, status
 
 if TYPE_CHECKING:
@@ -18,10 +18,10 @@ Seed = Annotated[int, opt("Seed of the random inputs on which outputs are compar
 
 
 def export(
-    folder: Annotated[Path, arg("Model folder, or folder of a run in a store.", "DIR")],
+    net: Net,
     to: Annotated[Library, opt("Library to export to.")],
     out: Annotated[
-        Path | None, opt("Folder to write. Default: DIR-LIBRARY here.", "--out", "-o", metavar="DIR")
+        Path | None, opt("Folder to write. Default: NET-LIBRARY here.", "--out", "-o", metavar="DIR")
     ] = None,
     dtype: Annotated[Precision, opt("Precision of the weights.")] = "float32",
     seed: Seed = 0,
@@ -30,9 +30,9 @@ def export(
     """Export a network to another library, load it there, and compare its outputs; refuse if they differ."""
     from vitrify.interop.export import export as exported
 
-    place = out or Path(f"{folder.resolve().name}-{to}")
-    with status(f"reading {folder}") as say:
-        written = exported(folder, to, place, precision=dtype, seed=seed, say=say)
+    place = out or Path(f"{Path(net).resolve().name.replace(':', '-')}-{to}")
+    with status(f"reading {net}") as say:
+        written = exported(net, to, place, precision=dtype, seed=seed, say=say)
     report = written.equality
     show(
         as_json,

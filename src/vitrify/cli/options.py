@@ -33,7 +33,7 @@ def arg(text: str, metavar: str | None = None, **settings: Any) -> Any:
 
 
 AsJson = Annotated[bool, opt("Print JSON instead of text.", "--json")]
-Folder = Annotated[Path, arg("Model folder, as written by `vitrify build`.", "DIR")]
+Net = Annotated[str, arg("Model folder, run (ID, best:QUERY; @STEP: a checkpoint) or exported folder.", "NET")]
 ModelOut = Annotated[Path, opt("Write the model folder here.", "--out", "-o", metavar="DIR")]
 Seed = Annotated[int, opt("Seed of all random choices.")]
 AskParameters = Annotated[bool, opt("List the parameters with ranges and defaults, and exit.", "--parameters")]

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
-from vitrify.cli.options import AsJson, Folder, arg, opt
+from vitrify.cli.options import AsJson, Net, arg, opt
 from vitrify.cli.render import MAX_SYMBOLS, Part, TextTable, json_line, printable, progress, show, styled, tell
 from vitrify.errors import InputError
 
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 def run(
-    folder: Folder,
+    net: Net,
     tokens: Annotated[list[str] | None, arg("Input symbols, or numbers.", "TOKEN…")] = None,
     image: Annotated[Path | None, opt("Input image (.npy, .csv) or graph (.graph).", "--input", metavar="FILE")] = None,
     trace: Annotated[bool, opt("Also print the attention of every head and every space.", "--trace")] = False,
@@ -33,10 +33,9 @@ def run(
     as_json: AsJson = False,
 ) -> None:
     """Run a network on tokens, numbers, an image or a graph; or generate tokens."""
+    from vitrify.interop.nets import source
     from vitrify.net import answers
-    from vitrify.net.folder import load, spec_path
     from vitrify.net.inference import trace as traced
-    from vitrify.spec import read_spec
 
     if stdin and (tokens or trace):
         raise InputError("--stdin reads the sequences from standard input: leave the tokens and --trace out")
@@ -46,7 +45,8 @@ def run(
         raise InputError("--generate takes one prompt: leave --input, --trace, --all, --stdin and --top out")
     if seed is not None and steps is None:
         raise InputError("--seed is for --generate: say how many symbols to generate")
-    weights = load(folder)
+    place = source(net)
+    weights = place.weights()
     if trace and weights.architecture.reads in ("image", "rows"):
         raise InputError(
             "--trace follows symbols or one row of numbers, which this network does not read: leave it out"
@@ -59,7 +59,7 @@ def run(
     if image:
         answer = answers.run_file(weights, image)
     elif steps is not None:
-        answer = answers.run_generation(weights, words, steps, seed, read_spec(spec_path(folder)))
+        answer = answers.run_generation(weights, words, steps, seed, place.spec())
     else:
         answer = answers.run(weights, words, all_positions=everywhere, top=top)
     activations = str(traced(weights, words)) if trace else None
@@ -117,18 +117,18 @@ def _after(answer: Answer, items: Sequence[T]) -> Iterator[tuple[str, T]]:
 
 
 def perplexity(
-    model: Annotated[Path, arg("Model folder of an n-gram model, or an ARPA file.", "MODEL")],
+    model: Annotated[str, arg("Language model: a network, or an ARPA file.", "MODEL")],
     text: Annotated[Path, arg("Plain text with one sentence per line.", "TEXT")],
     as_json: AsJson = False,
 ) -> None:
     """Compute the perplexity of a language model on a text, with and without out-of-vocabulary words."""
-    from vitrify.net.folder import load
+    from vitrify.interop.nets import load
     from vitrify.net.perplexity import perplexity_of
     from vitrify.spec.ngrams.model import NGramModel
     from vitrify.spec.ngrams.text import sentences
 
     with progress("reading sentences") as tick:
-        source = load(model) if model.is_dir() else NGramModel.read(model)
+        source = NGramModel.read(Path(model)) if Path(model).is_file() else load(model)
         result = perplexity_of(source, sentences(text), tick)
     data = asdict(result)
     rows = [

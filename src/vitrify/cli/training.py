@@ -43,6 +43,10 @@ def train(
     words: KeyValues = None,
     members: Annotated[int, opt("Seeds of every combination of values.", min=1)] = 1,
     devices: Annotated[int, opt("Devices that share every batch of one large model.", min=1)] = 1,
+    checkpoints: Annotated[int | None, opt("Keep the weights at N log-spaced steps.", metavar="N", min=1)] = None,
+    probe: Annotated[
+        list[str] | None, opt("Log a probe: previous, matches, induction, sink, entropy, latent:NAME … (repeatable).")
+    ] = None,
     store: StoreFolder = None,
     retry: Retry = False,
     ask_parameters: AskParameters = False,
@@ -55,7 +59,9 @@ def train(
     if ask_parameters:
         parameters(kinds_of(sandbox, model), as_json)
         return
-    groups = in_words(sandbox, model, words or [], members).groups()
+    more = [f"probes={','.join(probe)}"] if probe else []
+    more += [] if checkpoints is None else [f"checkpoints={checkpoints}"]
+    groups = in_words(sandbox, model, [*(words or []), *more], members).groups()
     _train_here(groups, RunStore(store), retry, as_json, devices)
 
 

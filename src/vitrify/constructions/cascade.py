@@ -93,7 +93,7 @@ def cascade(
     Without `counters`, automata with groups are refused.
     """
     plan = decomposed(automaton)
-    _check(plan, counters=counters)
+    refuse_groups(plan, "" if counters else "hard attention without positions recognizes star-free languages only")
     machine = plan.automaton
     counts = any(level.group.order > 1 for level in plan.levels)
     title = f"automaton of {len(machine.states)} states, cascade of {len(plan.levels)} levels, {attention}"
@@ -104,29 +104,35 @@ def cascade(
         attention,
         pads=max_length if counts and attention == "hard" else 1,
     )
-    contexts = _first(net, plan)
+    contexts = first_context(net, plan)
     for index, level in enumerate(plan.levels):
         coordinate, noisy = _Level(net, plan, level, f"level {level.number}", *contexts).coordinate()
         contexts = _next(net, plan, index, contexts[0], coordinate, noisy)
-    names = machine.states
-    matrix = np.array([[float(name == other) for other in names] for name in plan.states]).reshape(-1, len(names))
-    bias = np.where(np.arange(len(names)) == machine.initial, 0.5, 0.0)  # nothing says another state: the initial one
     levels = [f"{each.size} tiles, {each.group.name}{', resets' * bool(each.resets)}" for each in plan.levels]
-    output = Output("recognizer", names, accepting=machine.accepting_states)
-    readout = Readout(((contexts[0], matrix),) if plan.states else (), bias, {contexts[0]: 0.25})
-    facts = {"states": len(names), "levels": "; ".join(levels) or "none"}
+    output, readout = state_of(plan, contexts[0])
+    facts = {"states": len(machine.states), "levels": "; ".join(levels) or "none"}
     source = "in the spirit of Liu et al. 2023, arXiv 2210.10749"
     return net.network(output, readout, "cascade of an automaton", facts, source=source)
 
 
-def _check(plan: Cascade, *, counters: bool) -> None:
-    """Refuse a cascade with a group that is not solvable, or with any group if there are no counters."""
+def state_of(plan: Cascade, state: Space) -> tuple[Output, Readout]:
+    """Return output and readout of the state that the context below the last level is; void is the initial one."""
+    machine = plan.automaton
+    names = machine.states
+    matrix = np.array([[float(name == other) for other in names] for name in plan.states]).reshape(-1, len(names))
+    bias = np.where(np.arange(len(names)) == machine.initial, 0.5, 0.0)  # nothing says another state: the initial one
+    output = Output("recognizer", names, accepting=machine.accepting_states)
+    return output, Readout(((state, matrix),) if plan.states else (), bias, {state: 0.25})
+
+
+def refuse_groups(plan: Cascade, only_star_free: str = "") -> None:
+    """Refuse a cascade with a group that is not solvable; with any group, where a reason for that is given."""
     permuting = next((level for level in plan.levels if level.group.order > 1), None)
-    if permuting and not counters:
+    if permuting and only_star_free:
         raise BuildRefused(
-            f"hard attention without positions recognizes star-free languages only, but level {permuting.number} of "
-            f"{len(plan.holonomy.levels)} has the group {permuting.group.name} of {permuting.group.order} "
-            "permutations: minimize the automaton, or build it with --construction cascade or log-depth"
+            f"{only_star_free}, but level {permuting.number} of {len(plan.holonomy.levels)} has the group "
+            f"{permuting.group.name} of {permuting.group.order} permutations: minimize the automaton, or build it with "
+            "--construction cascade or log-depth"
         )
     if plan.unsolvable:
         group = plan.unsolvable.group
@@ -138,7 +144,7 @@ def _check(plan: Cascade, *, counters: bool) -> None:
         )
 
 
-def _context_spaces(plan: Cascade, index: int) -> tuple[Space, np.ndarray, Space | None, np.ndarray]:
+def context_spaces(plan: Cascade, index: int) -> tuple[Space, np.ndarray, Space | None, np.ndarray]:
     """Return the spaces of a level's context and (if its group is not trivial) its move, and their codes by context.
 
     Below the last level, the context is the state.
@@ -155,9 +161,9 @@ def _context_spaces(plan: Cascade, index: int) -> tuple[Space, np.ndarray, Space
     return context, np.eye(context.size), move, codes
 
 
-def _first(net: Builder, plan: Cascade) -> tuple[Space, Space | None]:
+def first_context(net: Builder, plan: Cascade) -> tuple[Space, Space | None]:
     """Return the embedded context and move of the top level, which the letters determine."""
-    context, codes, move, moves = _context_spaces(plan, 0)
+    context, codes, move, moves = context_spaces(plan, 0)
     contexts = [None, *plan.first_contexts]  # nothing at BOS
     if not context.size:
         return net.embed("nothing", Flag(), np.zeros((len(contexts), 1))), None  # there is but one state
@@ -170,7 +176,7 @@ def _next(
 ) -> tuple[Space, Space | None]:
     """Return the context and move of the next level, a table of a level's context and coordinate."""
     level = plan.levels[index]
-    writes, codes, move, moves = _context_spaces(plan, index + 1)
+    writes, codes, move, moves = context_spaces(plan, index + 1)
     number = {coordinate: index for index, coordinate in enumerate(sorted(level.used_coordinates))}
     patterns = [(above, ANY if seen is None else number[seen]) for above, seen, _ in level.next_table]
     to = [after for *_, after in level.next_table]

@@ -30,7 +30,8 @@ from vitrify.kit.gadgets.clauses import Clause, clauses
 from vitrify.kit.heads.match import last_marked
 from vitrify.kit.heads.select import Test, select
 from vitrify.kit.network import Affine, Bits, Builder, Flag, Network, Output, Readout, Space
-from vitrify.spec.languages.dyck import ANSWERS, Dyck
+from vitrify.spec.kinds import ANSWERS
+from vitrify.spec.languages.dyck import Dyck
 from vitrify.spec.ngrams.model import BEGIN
 
 

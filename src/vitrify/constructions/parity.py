@@ -41,7 +41,11 @@ def sizes(automaton: Automaton) -> DeclaredSizes:
 
 
 @construction(
-    "parity", "parity checks in two softmax layers, for one length", sizes, unproved="whose length is not known"
+    "parity",
+    "parity checks in two softmax layers, for one length",
+    sizes,
+    certified=("to T", "to T"),
+    unproved="whose length is not known",
 )
 def parity(
     automaton: Automaton,

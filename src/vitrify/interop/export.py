@@ -10,19 +10,16 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal, Protocol, get_args
 
-import numpy as np
-
-from vitrify.errors import BuildRefused, FolderError
+from vitrify.errors import BuildRefused
 from vitrify.files import write_text
-from vitrify.interop import folders
+from vitrify.interop import folders, nets
 from vitrify.interop.equality import LIMITS, ComparedInputs, Difference, Equality, Precision, Run, asked, compared
 from vitrify.interop.uniform import MAX_PARAMETERS
 from vitrify.net.architecture import Architecture, SequenceArchitecture
 from vitrify.net.conv import Convolutional
-from vitrify.net.folder import load, save, spec_path, write_json
+from vitrify.net.folder import save, write_json
 from vitrify.net.positions import tabulated
 from vitrify.net.weights import Weights
-from vitrify.spec import read_spec
 
 Target = Literal["torch", "hf", "transformer-lens", "onnx"]
 TARGETS: tuple[Target, ...] = get_args(Target)
@@ -89,21 +86,22 @@ def export(
     seed: int = 0,
     say: Callable[[str], None] | None = None,
 ) -> Exported:
-    """Write a model folder for another library, load it there, and compare answers on the inputs of `certify`.
+    """Write a network (named as in `nets.source`) for another library, load it there, and compare answers.
 
-    Refused where no layout of the target can represent the net, or where answers differ by more than rounding.
+    They are compared on the inputs of `certify`. Refused where no layout of the target can represent the net, or where
+    answers differ by more than rounding.
     """
-    source, out, tell = Path(source), Path(out), say or (lambda _text: None)
-    if folders.is_run(source):
+    place, out, tell = nets.source(source), Path(out), say or (lambda _text: None)
+    if not isinstance(place, nets.ModelFolder):
         with tempfile.TemporaryDirectory() as made:
-            save(trained(source), Path(made) / "net")
+            save(place.weights(), Path(made) / "net", place.spec())
             return export(Path(made) / "net", target, out, precision=precision, seed=seed, say=say)
-    weights = tabulated(load(source))
+    source, weights = place.path, tabulated(place.weights())
     refused, dense = f"{weights.architecture.name!r} can't be exported to {target}: ", weights.sizes.dense
     if dense > MAX_PARAMETERS:
         raise BuildRefused(f"{refused}it has {dense:,} parameters with their zeros, more than {MAX_PARAMETERS:,}")
     tell("choosing inputs")
-    questions = asked(weights, _spec(source), seed)
+    questions = asked(weights, place.spec(), seed)
     reasons: list[str] = []
     for name, library in LAYOUTS[target].items():
         layout: Any = import_module(f"vitrify.interop.{name}")
@@ -173,14 +171,6 @@ def _drift(rows: tuple[Difference, ...], precision: Precision) -> list[str]:
     return [f"{precision} by itself moves answers by {own.from_float64:.2g}: the certificate is about float64"]
 
 
-def _spec(source: Path) -> object | None:
-    """Return the spec of a folder, if it has one: trained nets may have none."""
-    try:
-        return read_spec(spec_path(source))
-    except FolderError:
-        return None
-
-
 def card(weights: Weights[SequenceArchitecture], equality: Equality, carried: Mapping[str, Path]) -> str:
     """Return the README of an export: what it is, how to load it and what it was compared with."""
     net, size = weights.architecture, weights.sizes
@@ -241,23 +231,3 @@ def _reads(net: SequenceArchitecture) -> str:
 def _some(symbols: tuple[str, ...]) -> str:
     shown = " ".join(f"`{symbol}`" for symbol in symbols[:20])
     return shown + (" …" if len(symbols) > 20 else "")
-
-
-def trained(folder: Path) -> Weights[Architecture]:
-    """Return the network of a finished run, given the folder of the run in its store."""
-    from vitrify.learn.models.catalogue import make as make_model  # which imports JAX
-    from vitrify.learn.store import RunStore
-    from vitrify.sandboxes.catalogue import make as make_sandbox
-
-    store = RunStore(folder.resolve().parent)
-    records = [record for record in store.runs() if record.id == folder.resolve().name]
-    if not records or records[0].state != "finished":
-        raise FolderError(f"{folder} is not the folder of a finished run: `vitrify runs` lists them")
-    identity = records[0].identity
-    settings = {
-        part: {key: value for key, value in identity[part].items() if key != "name"} for part in ("sandbox", "model")
-    }
-    sandbox = make_sandbox(identity["sandbox"]["name"], settings["sandbox"])
-    family = make_model(identity["model"]["name"], settings["model"])
-    arrays = {name: np.asarray(array) for name, array in store.weights(records[0]).items()}
-    return Weights(family.architecture(sandbox), arrays, about={"source": "trained", "run": records[0].id, **identity})

@@ -31,11 +31,6 @@ def writing(folder: Path) -> AbstractContextManager[Path]:
     return whole_folder(folder, "an export", lambda path: (path / REPORT).is_file())
 
 
-def is_run(folder: Path) -> bool:
-    """Return whether a folder is that of a run in a store, and not a model folder."""
-    return (folder / "weights.safetensors").is_file() and not (folder / "config.json").is_file()
-
-
 def carry(source: Path, folder: Path) -> dict[str, Path]:
     """Copy what is known about a model beside its export: labels, spec, certificate, and its own config file."""
     spec = read_json(source / "config.json").get("spec")

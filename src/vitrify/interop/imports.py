@@ -28,6 +28,7 @@ from vitrify.net.labels import labels_of
 from vitrify.net.transformer import Transformer
 from vitrify.net.weights import Weights
 from vitrify.spec import read_spec
+from vitrify.spec.kinds import Spec
 
 Format = Literal["torch", "hf", "hf-gpt2", "transformer-lens", "onnx"]
 FIRST = "<begin>"  # what stands for the beginning of a sequence in a model that knows none
@@ -54,8 +55,15 @@ class Imported:
 
 
 def imported(folder: Path) -> Imported:
-    """The network in a folder."""
+    """The network in a folder; one whose files do not fit together is refused."""
     kind = _format(folder)
+    try:
+        return _imported(folder, kind)
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        raise FolderError(f"{folder} is no complete {kind} model: {error!r}") from None
+
+
+def _imported(folder: Path, kind: Format) -> Imported:
     if kind in ("hf-gpt2", "transformer-lens"):
         return _from_uniform(folder, kind)
     if kind == "onnx":
@@ -78,18 +86,9 @@ def import_folder(source: Path, out: Path, *, seed: int = 0) -> Imported:
 
     Labels and spec that stand beside the weights come along; a certificate does if the weights are those it is about.
     """
-    net = imported(source)
-    weights = net.weights
-    about: JsonObject = {"source": f"imported from {net.format}"}
-    origin = folders.read_json(source / folders.SOURCE) if (source / folders.SOURCE).is_file() else {}
-    if net.whole and origin:
-        labels = labels_of(folders.read_json(source / "labels.json"), weights.architecture)
-        name = origin["net"].get("name", weights.architecture.name)
-        weights = replace(weights, labels=labels, architecture=replace(weights.architecture, name=name))
-        about = dict(origin["about"])
-    weights = replace(weights, about=about)
-    spec = read_spec(file_of(source, origin["spec"])) if net.whole and origin.get("spec") is not None else None
-    net = replace(net, weights=weights, **_compared(source, net, weights, spec, seed))
+    net, spec = labelled(source)
+    origin, weights, about = _origin(source), net.weights, net.weights.about
+    net = replace(net, **_compared(source, net, weights, spec, seed))
     save(weights, out, spec)
     digest = hashlib.sha256((out / "model.safetensors").read_bytes()).hexdigest()
     same = origin.get("sha256", {}).get("model.safetensors") == digest
@@ -100,6 +99,24 @@ def import_folder(source: Path, out: Path, *, seed: int = 0) -> Imported:
         save(replace(weights, about={**about, "imported": f"from {net.format}: {note}"}), out, spec)
         net = replace(net, note="; ".join(filter(None, (note, net.note))))
     return net
+
+
+def labelled(source: Path) -> tuple[Imported, Spec | None]:
+    """Return the network in a folder with its name, its labels and its spec, where the export carried them along."""
+    net, origin = imported(source), _origin(source)
+    weights, spec = replace(net.weights, about={"source": f"imported from {net.format}"}), None
+    if net.whole and origin:
+        labels = labels_of(folders.read_json(source / "labels.json"), weights.architecture)
+        name = origin["net"].get("name", weights.architecture.name)
+        architecture = replace(weights.architecture, name=name)
+        weights = Weights(architecture, weights.arrays, labels, dict(origin["about"]))
+        spec = None if origin.get("spec") is None else read_spec(file_of(source, origin["spec"]))
+    return replace(net, weights=weights), spec
+
+
+def _origin(source: Path) -> JsonObject:
+    """Return the config file of the model folder that was exported; empty where there was none."""
+    return folders.read_json(source / folders.SOURCE) if (source / folders.SOURCE).is_file() else {}
 
 
 def _changed(net: Imported, origin: JsonMapping) -> str:

@@ -75,6 +75,7 @@ def assemble(network: Network, *, arithmetic: Arithmetic = "float64") -> Weights
         loops=network.loops,
         formulas=_formulas(network, layout),
         rounding=network.rounding,
+        rounding_power=network.rounding_power,
         name=network.name,
     )
     labels = Labels(_space_labels(network, plan, layout, sharp), tuple(heads), tuple(units))
@@ -84,8 +85,8 @@ def assemble(network: Network, *, arithmetic: Arithmetic = "float64") -> Weights
 def _formulas(network: Network, layout: Layout) -> tuple[PositionFormula, ...]:
     """Return the formulas of positions, one for each dimension."""
     return tuple(
-        PositionFormula(dim, tuple(map(int, column)))
-        for space, powers in network.formulas
+        PositionFormula(dim, tuple(map(int, column)), function)
+        for space, powers, function in network.formulas
         for dim, column in zip(layout.dims[space], powers.T.tolist(), strict=True)
     )
 

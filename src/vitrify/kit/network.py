@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from math import isqrt
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,7 @@ from vitrify.kit.norm import Norm
 from vitrify.kit.operations import Attend, Bank, Experts, Operation, Units, heads_of, written_by
 from vitrify.kit.recurrence import Recur
 from vitrify.net.architecture import Output, Reads
-from vitrify.net.positions import FLOAT64_BITS
+from vitrify.net.positions import FLOAT64_BITS, Function, largest_root
 from vitrify.net.spaces import Bits, Circle, Flag, Integers, Kind, MultiHot, OneHot, Reals
 from vitrify.net.sparse import is_sparse
 from vitrify.net.transformer import AttentionKind
@@ -45,7 +44,7 @@ class Network:
 
     - `embedded` tables are [input, space]; row 0 is the beginning-of-sequence (BOS) token.
     - `positional` tables are [pads + max_length, space]; the first `pads` rows are those of BOS.
-    - `formulas`: instead of tables, coefficients [power, space] of polynomials of the position (`net/positions.py`).
+    - `formulas`: instead of tables, coefficients [power, space] of a function of the position (`net/positions.py`).
       `rounding` is then that of the architecture, which bounds the length on which the network is exact.
     - `reuse`: dimensions of spaces that are no longer read are used again, at the cost of one unit each to erase them.
     - `gather`: all heads whose input has passed the same number of heads are in one layer.
@@ -70,8 +69,9 @@ class Network:
     reads: Reads = "tokens"
     loops: int = 1
     carries: tuple[tuple[Space, Space], ...] = ()
-    formulas: tuple[tuple[Space, Floats], ...] = ()
+    formulas: tuple[tuple[Space, Floats, Function], ...] = ()
     rounding: int = 0
+    rounding_power: int = 2
     about: Mapping[str, object] = field(default_factory=dict)
 
     def __repr__(self) -> str:
@@ -86,14 +86,15 @@ class Network:
     @property
     def inputs_of_stream(self) -> tuple[Space, ...]:
         """Return the spaces that the token or the position sets."""
-        return tuple(space for space, _ in (*self.embedded, *self.positional, *self.formulas))
+        tabled = tuple(space for space, _ in (*self.embedded, *self.positional))
+        return (*tabled, *(space for space, *_ in self.formulas))
 
 
 def _lines(network: Network) -> Iterator[str]:
     yield f"Network {network.name!r}: {len(network.inputs)} inputs, at most {network.max_length} tokens"
-    for source, tables in (("token", network.embedded), ("position", (*network.positional, *network.formulas))):
-        for space, _ in tables:
-            yield f"  {space.name} ← {source}  [{space.kind.tag} {space.size}]"
+    tokens = {space for space, _ in network.embedded}
+    for space in network.inputs_of_stream:
+        yield f"  {space.name} ← {'token' if space in tokens else 'position'}  [{space.kind.tag} {space.size}]"
     for operation in network.operations:
         reads = ", ".join(space.name for space in operation.reads) or "nothing"
         what = {Attend: "head", Recur: "recurrence", Norm: "norm"}.get(type(operation), "")
@@ -164,14 +165,15 @@ class Builder:
         void: bool = False,
         min_length: int = 0,
         rounding: int = 0,
+        rounding_power: int = 2,
     ) -> None:
-        self.void, self.min_length, self.rounding = void, min_length, rounding
+        self.void, self.min_length, self.rounding, self.rounding_power = void, min_length, rounding, rounding_power
         self.name, self.inputs, self.reads = name, tuple(inputs), reads
         self.pads = pads if reads == "tokens" else 0
         self.max_length, self.attention = max_length, attention
         self._embedded: list[tuple[Space, Matrix]] = []
         self._positional: list[tuple[Space, Floats]] = []
-        self._formulas: list[tuple[Space, Floats]] = []
+        self._formulas: list[tuple[Space, Floats, Function]] = []
         self._operations: list[Operation] = []
 
     def embed(self, name: str, kind: Kind, table: Matrix) -> Space:
@@ -200,20 +202,22 @@ class Builder:
         self._positional.append((space, rows))
         return space
 
-    def embed_formula(self, name: str, kind: Kind, coefficients: Floats) -> Space:
-        """Return a space set by polynomials of the position, of whole coefficients [power, space]."""
+    def embed_formula(self, name: str, kind: Kind, coefficients: Floats, function: Function = "polynomial") -> Space:
+        """Return a space set by a function of the position, of whole coefficients [power, space]."""
         space = Space(name, kind)
-        self._formulas.append((space, coefficients))
+        self._formulas.append((space, coefficients, function))
         return space
 
     def is_positional(self, space: Space) -> bool:
         """Return whether a space is set by the position alone."""
-        return any(space is positional for positional, _ in (*self._positional, *self._formulas))
+        return any(space is positional for positional, *_ in (*self._positional, *self._formulas))
 
     @property
     def longest(self) -> int:
         """The number of tokens of the longest sequence that the network reads in float64."""
-        return isqrt((1 << FLOAT64_BITS) // self.rounding) - self.pads if self.rounding else self.max_length
+        if not self.rounding:
+            return self.max_length
+        return largest_root((1 << FLOAT64_BITS) // self.rounding, self.rounding_power) - self.pads
 
     @cached_property
     def bos(self) -> Space:
@@ -290,6 +294,7 @@ class Builder:
             positional=tuple(self._positional),
             formulas=tuple(self._formulas),
             rounding=self.rounding,
+            rounding_power=self.rounding_power,
             operations=tuple(operations),
             readout=readout,
             pads=self.pads,

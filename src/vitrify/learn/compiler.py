@@ -21,3 +21,13 @@ def remember_programs() -> None:
     folder = os.environ.get("VITRIFY_CACHE") or Path.home() / ".cache" / "vitrify"
     config.update("jax_compilation_cache_dir", str(Path(folder) / "programs"))
     config.update("jax_persistent_cache_min_compile_time_secs", 0.5)
+
+
+def unshared(devices: int, batch: int) -> str | None:
+    """Return why a batch can't be shared among so many devices, or None."""
+    there = len(jax.devices())
+    if not 1 <= devices <= there:
+        return f"devices must lie between 1 and {there}, the number of those that JAX sees here, not {devices}"
+    if batch % devices:
+        return f"each of {devices} devices must have the same part of a batch: take a multiple of it, not {batch}"
+    return None

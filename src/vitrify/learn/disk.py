@@ -74,6 +74,14 @@ def read_arrays(path: Path, *, only_about: bool = False) -> tuple[dict[str, Arra
         return None
 
 
+def read_row(path: Path, row: int) -> dict[str, Array]:
+    """Return one entry along the first axis of every array of a file; the others are not read."""
+    from safetensors import safe_open
+
+    with safe_open(path, framework="numpy") as file:
+        return {name: file.get_slice(name)[row] for name in file.keys()}  # noqa: SIM118 - not a dict
+
+
 def read_json(path: Path) -> JsonObject | None:
     """Return a JSON object; None where the file is missing or not whole."""
     try:

@@ -1,4 +1,4 @@
-"""Figures: curves with the floor and the known predictors as lines, and seeds as bands; of runs, and of claims."""
+"""Parts of figures: seeds as bands, lines or dots, reference lines, heat maps; of runs, and of claims."""
 
 from __future__ import annotations
 
@@ -11,11 +11,9 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 
 from vitrify.arrays import Array
-from vitrify.encoding import JsonMapping, JsonObject
+from vitrify.encoding import JsonMapping
 from vitrify.errors import InputError
 from vitrify.intervals import mean_interval
-from vitrify.learn.records import Record, combinations
-from vitrify.learn.store import RunStore
 from vitrify.optional import need
 
 if TYPE_CHECKING:
@@ -148,36 +146,6 @@ def heat(axes: Axes, matrix: Array, label: str = "", **style: Any) -> None:
     axes.figure.colorbar(image, ax=axes, label=label)
 
 
-def curves(store: RunStore, records: Sequence[Record], quantity: str, out: Path) -> None:
-    """Draw a quantity of runs against steps: a line for each combination of parameters, seeds as a band around it."""
-    if not records:
-        raise InputError("no run to draw: train something, or ask for less")
-    drawn = {record.id: curve for record, curve in store.curves(records) if curve and quantity in curve[0]}
-    parameters, groups = combinations([record for record in records if record.id in drawn])
-    if not groups:
-        known = sorted({name for _, curve in store.curves(records[:1]) for name in (curve[0] if curve else {})})
-        raise InputError(f"no run has {quantity!r}; there are {', '.join(known)}")
-
-    def make() -> Figure:
-        figure, grid = sheet(1, 1, width=7, height=4.2)
-        axes = grid[0, 0]
-        for number, (values, members) in enumerate(list(groups.items())[:MAX_COLORS]):
-            label = ", ".join(f"{name}={value}" for name, value in zip(parameters, values, strict=True)) or "members"
-            lines = aligned([(drawn[record.id], True) for record in members], quantity)
-            band(axes, *lines, f"{label} ({len(members)} seeds)", f"C{number}")
-        if quantity == "loss":
-            _lines(axes, drawn[next(iter(groups.values()))[0].id][-1])
-        by_step(axes)
-        axes.set_ylabel(f"{quantity}{' (nats per answer)' if quantity != 'accuracy' else ''}")
-        if quantity in ("excess", "kl") or quantity.startswith("kl."):
-            axes.set_yscale("log")
-        axes.set_title(str(records[0].flat.get("sandbox", "")) + ", " + str(records[0].flat.get("model", "")))
-        axes.legend(fontsize=8)
-        return figure
-
-    saved(make, out)
-
-
 def aligned(curves: Sequence[tuple[Sequence[JsonMapping], bool]], quantity: str) -> tuple[list[int], Array]:
     """Return all steps, and values [member, step]: one that is done keeps its last value, of others the rest is NaN."""
     steps = sorted({int(point["step"]) for curve, _ in curves for point in curve})
@@ -190,20 +158,3 @@ def aligned(curves: Sequence[tuple[Sequence[JsonMapping], bool]], quantity: str)
             end = place[int(curve[-1]["step"])]
             row[end:] = row[end]
     return steps, values
-
-
-def _lines(axes: Axes, point: JsonObject) -> None:
-    """The losses of the optimal and the other known predictors; names that would overlap share a line."""
-    low, high = axes.get_ylim()
-    known = {"optimal" if name == "floor" else name.removeprefix("floor."): value for name, value in point.items()}
-    known = {name: value for name, value in known.items() if name == "optimal" or f"floor.{name}" in point}
-    groups: list[tuple[float, list[str]]] = []
-    for name, value in sorted(known.items(), key=lambda item: item[1]):
-        axes.axhline(value, color="black", linestyle="-" if name == "optimal" else ":", linewidth=1)
-        if groups and value - groups[-1][0] < (high - low) / 25:
-            groups[-1] = value, [*groups[-1][1], name]
-        else:
-            groups.append((value, [name]))
-    for value, names in groups:
-        place = axes.get_yaxis_transform()
-        axes.text(0.99, value, ", ".join(names), transform=place, fontsize=8, va="bottom", ha="right")

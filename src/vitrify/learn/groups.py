@@ -4,6 +4,7 @@
         group.json              the ids, in the order of the rows of every array
         log.jsonl               {"step": 10, "each": {"loss": [0.31, 0.29, …]}}: a value for each run, or one for all
         step-<n>.safetensors    arrays [run, …] and how long the log was then; the last two are kept
+        net-<n>.safetensors     weights of the nets [run, …] after a step, where the recipe keeps them
         lock                    held by the process that works on the group
 
 A checkpoint remembers how many bytes of the log were there before it. Going on from it cuts the log at that byte, so
@@ -16,7 +17,7 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -30,6 +31,7 @@ from vitrify.errors import InputError, StoreError
 from vitrify.files import Lock
 from vitrify.learn import disk
 from vitrify.learn.disk import Closing
+from vitrify.net.architecture import to_json
 
 if TYPE_CHECKING:
     from vitrify.learn.trainer import TrainEvent
@@ -37,6 +39,8 @@ if TYPE_CHECKING:
 KEPT = 2  # checkpoints
 SECONDS, LARGEST = 0.5, 1 << 20  # the log is written out after so long, or so many bytes
 EACH = "each"  # the key of what differs between the runs of a group
+
+CHECKPOINTS = "checkpoints.safetensors"  # of a run: arrays [checkpoint, …], and the steps as data about them
 
 Done = tuple[JsonObject, Arrays | None]  # what result.json is to hold, and the weights
 
@@ -164,6 +168,9 @@ class RunGroup(Closing):
             self.log(event.point)
         self.flush_if_due()
         seconds = event.seconds_before + event.seconds
+        if event.weights is not None:
+            with disk.guarded(self.store, f"keeping the weights of step {event.step}"):
+                disk.write_arrays(_net_place(self.folder, event.step), event.weights, {"step": event.step}, force=())
         if event.checkpoint is not None:
             self.save(event.step, event.checkpoint, {"seconds": seconds})
         share = {"seconds": seconds / event.members}
@@ -171,7 +178,8 @@ class RunGroup(Closing):
         for row, run in enumerate(event.runs):
             failure = {"state": "failed", "message": run.message, "step": int(run.last["broken"])}
             result = failure if run.state == "failed" else {"summary": dict(run.last)}
-            ended[row] = ({**result, **share}, run.weights.arrays)
+            net = {"net": to_json(run.weights.architecture), "outside": run.weights.about.get("outside")}
+            ended[row] = ({**result, **share, **net}, run.weights.arrays)
         if ended:
             self._commit(ended)
 
@@ -186,7 +194,7 @@ class RunGroup(Closing):
             self._parsed += disk.read_lines(self.folder / "log.jsonl", self._parsed_to, end)
             self._parsed_to = end
             last = self._parsed[-1] if self._parsed else {}
-            written = []
+            written, snapshots = [], list(_snapshots(self.folder))
             for row, (outcome, weights) in done.items():
                 place = self.store / self.runs[row]
                 paths = [place / "log.jsonl"]
@@ -195,6 +203,14 @@ class RunGroup(Closing):
                     paths.append(place / "weights.safetensors")
                     disk.write_arrays(paths[1], weights, {"run": self.runs[row]})
                 line = line_of(last, row)
+                ended = max(line.get("broken", -1), line.get("stopped", -1))
+                own = [saved for saved in snapshots if ended < 0 or saved.step <= ended]
+                if own:
+                    paths.append(place / CHECKPOINTS)
+                    arrays = {name: np.stack([saved.arrays[name][row] for saved in own]) for name in own[0].arrays}
+                    disk.write_arrays(
+                        paths[-1], arrays, {"run": self.runs[row], "steps": [saved.step for saved in own]}
+                    )
                 result = {"state": "finished", "step": line.get("step"), "last": line, "ended": time.time()} | outcome
                 result["files"] = {file.name: file.stat().st_size for file in paths}
                 files.write_text(place / "result.json", encoding.line(result))
@@ -292,6 +308,9 @@ def split(source: Path, target: Path, chosen: Sequence[int], step: int, length: 
     saved = load(source, step)
     arrays = {name: array[list(chosen)] for name, array in saved.arrays.items()}
     about = {"step": step, "log": len(text.encode()), "meta": saved.meta}
+    for snapshot in _snapshots(source):
+        part = {name: array[list(chosen)] for name, array in snapshot.arrays.items()}
+        disk.write_arrays(_net_place(partial, snapshot.step), part, snapshot.meta)
     disk.write_arrays(_place(partial, step), arrays, about, force=[partial / "log.jsonl", partial / "group.json"])
     if target.exists():
         shutil.rmtree(target)
@@ -309,6 +328,18 @@ def begun(folder: Path) -> bool:
 
 def _place(folder: Path, step: int) -> Path:
     return folder / f"step-{step:012d}.safetensors"
+
+
+def _net_place(folder: Path, step: int) -> Path:
+    return folder / f"net-{step:012d}.safetensors"
+
+
+def _snapshots(folder: Path) -> Iterator[Checkpoint]:
+    """Yield the weights that the runs of a group have kept so far, in the order of their steps."""
+    for path in sorted(folder.glob("net-*.safetensors")):
+        saved = disk.read_arrays(path)
+        if saved is not None:
+            yield Checkpoint(int(saved[1]["step"]), saved[0], saved[1])
 
 
 def _checkpoints(folder: Path) -> list[Path]:

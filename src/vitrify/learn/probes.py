@@ -41,6 +41,13 @@ def attention_on(target: Target) -> Probe:
     return probe
 
 
+def entropy(net: Transformer, arrays: Arrays, batch: Example, seen: Arrays) -> Array:
+    """Return the mean entropy of each head's weights, in nats, over the queries after the pads: [head]."""
+    del arrays, batch
+    patterns = _patterns(net, seen)[:, :, net.pads :]
+    return -jax.scipy.special.xlogy(patterns, patterns).sum(axis=-1).mean(axis=(0, 2))
+
+
 def between_symbols(net: Transformer, arrays: Arrays, batch: Example, seen: Arrays) -> Array:
     """Return the mean attention between positions by their symbols: [2, head, query symbol, key symbol].
 
@@ -85,7 +92,8 @@ def chance(target: Target) -> Probe:
 
 def _patterns(net: Transformer, seen: Arrays) -> Attention:
     """The weights of all heads: [batch, head, query, key]."""
-    names = [f"blocks.{turn}.attn.hook_pattern" for turn, (_, block) in enumerate(net.turns) if block.heads]
+    turns = enumerate(getattr(net, "turns", ()))  # other architectures have no attention
+    names = [f"blocks.{turn}.attn.hook_pattern" for turn, (_, block) in turns if block.heads]
     if not names:
         raise InputError(f"attention is probed where there are heads: {net.name} has none")
     return jnp.concatenate([jnp.asarray(seen[name]) for name in names], axis=1)
@@ -110,6 +118,13 @@ def back(lag: int) -> Target:
 def previous_token(net: Transformer, batch: Example) -> Keys:
     """The token before, for every token but the first."""
     return back(1)(net, batch)
+
+
+def matches(net: Transformer, batch: Example) -> Keys:
+    """Return all earlier places with the present token."""
+    tokens = batch.tokens
+    earlier = jnp.tri(tokens.shape[1], k=-1, dtype=bool)
+    return _over_tokens(net, (tokens[:, :, None] == tokens[:, None, :]) & earlier)
 
 
 def induction(net: Transformer, batch: Example) -> Keys:

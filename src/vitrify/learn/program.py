@@ -78,7 +78,7 @@ class TrainingProgram:
     devices: int = 1
 
     def __post_init__(self) -> None:
-        problem = _unshared(self.devices, self.group.recipe.batch) if self.devices != 1 else None
+        problem = compiler.unshared(self.devices, self.group.recipe.batch) if self.devices != 1 else None
         if problem:
             raise InputError(problem)
         if not self.width:
@@ -90,6 +90,15 @@ class TrainingProgram:
     def net(self) -> Net:
         """The architecture that all members share."""
         return self.group.family.architecture(self.group.sandbox)
+
+    @cached_property
+    def _measured(self) -> dict[str, Probe]:
+        """The probes that are given, and those that the recipe names."""
+        if not self.group.recipe.probes:
+            return dict(self.probes)
+        from vitrify.learn.watched import named
+
+        return named(self.group) | dict(self.probes)
 
     @cached_property
     def lanes(self) -> list[dict[str, Array]]:
@@ -253,11 +262,11 @@ class TrainingProgram:
             measurements = over(sandbox, logits, "test", recipe.test_examples)
             if recipe.validation_examples:
                 measurements["validation"] = over(sandbox, logits, "validation", recipe.validation_examples)["excess"]
-            if self.probes:
+            if self._measured:
                 batch = examples(sandbox, TEST_SEED, "probe", 0, min(PIECE, recipe.test_examples))
                 seen: dict[str, Array] = {}
                 family.logits(self.net, sandbox, arrays, batch, seen.__setitem__)
-                measurements |= {name: probe(self.net, arrays, batch, seen) for name, probe in self.probes.items()}
+                measurements |= {name: probe(self.net, arrays, batch, seen) for name, probe in self._measured.items()}
             return measurements
 
         return self._each(one)(values, lane)
@@ -383,16 +392,6 @@ class _Likeness:
 @lru_cache(maxsize=COMPILED)
 def _compiled_once(like: _Likeness) -> tuple[Compiled, Compiled, Compiled]:
     return like.program._compile()
-
-
-def _unshared(devices: int, batch: int) -> str | None:
-    """Why a batch can't be shared among so many devices."""
-    there = len(jax.devices())
-    if not 1 <= devices <= there:
-        return f"devices must lie between 1 and {there}, the number of those that JAX sees here, not {devices}"
-    if batch % devices:
-        return f"each of {devices} devices must have the same part of a batch: take a multiple of it, not {batch}"
-    return None
 
 
 def _drawn(what: int, seed: Array, step: Array) -> Array:

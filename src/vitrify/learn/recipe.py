@@ -8,10 +8,11 @@ from typing import Annotated, Literal
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 
 from vitrify.arrays import Array, Tree
-from vitrify.encoding import added
+from vitrify.encoding import JsonObject, added
 from vitrify.parameters import Count, Help, Natural, Parameterized, Positive, Within, later
 from vitrify.sandboxes.catalogue import MAX_EXAMPLES
 
@@ -37,6 +38,9 @@ class Recipe(Parameterized):
 
     With `stop_training`, a member also stops at the first measurement at which the mean of its training losses since
     the one before is at most that: trained to the end, however many examples it has.
+
+    With `checkpoints`, a run store keeps the weights after at most that many steps: 0, the last, and others between at
+    equal distances of $\ln(1 + \text{step})$. Members are measured there, too. `probes` are named in `watched.py`.
     """
 
     TRACED = ("lr", "weight_decay", "beta1", "beta2", "train_examples")
@@ -61,11 +65,25 @@ class Recipe(Parameterized):
     average: Annotated[bool, Help("measure a running average of the weights")] = added(False)
     validation_examples: Annotated[int, Within(0), Help("sequences on which `validation` is measured")] = added(0)
     stop_training: Annotated[float | None, Help("mean training loss at which a member stops")] = added(None)
+    checkpoints: Annotated[int, Within(0), Help("log-spaced steps at which a store keeps the weights")] = added(0)
+    probes: Annotated[tuple[str, ...], Help("what is measured beside the losses: previous, induction, …")] = added(())
 
     def conflicts(self) -> Iterator[tuple[str, str]]:
         if self.steps * self.batch > MAX_EXAMPLES:
             total = f"× batch = {self.steps * self.batch}"
             yield "steps", f"{total} must be at most {MAX_EXAMPLES}, the examples of a split"
+        if self.probes:
+            from vitrify.learn.watched import problem
+
+            yield from (("probes", fault) for fault in map(problem, self.probes) if fault)
+
+    def identity(self) -> JsonObject:
+        """Return the parameters for run identifiers, where probes that compare with a network name its weights."""
+        if not self.probes:
+            return super().identity()
+        from vitrify.learn.watched import pinned
+
+        return super().identity() | {"probes": [pinned(name) for name in self.probes]}
 
     def rate_at(self, step: Array) -> Array:
         """Return the learning rate at a step: it rises for `warmup` steps, then stays or falls to zero at the last."""
@@ -93,12 +111,23 @@ class Recipe(Parameterized):
         return jax.tree.map(lambda a, b: a + (b - a) * share, average, weights)
 
     def eval_steps(self) -> list[int]:
-        """Return the steps after which members are measured: 0, then `evals_per_doubling`, and the last."""
-        steps, at = {0, self.steps}, 1.0
+        """Return the steps after which members are measured: 0, `evals_per_doubling`, checkpoints, and the last."""
+        steps, at = {0, self.steps, *self.checkpoint_steps()}, 1.0
         while self.evals_per_doubling and at < self.steps:
             steps.add(round(at))
             at *= 2 ** (1 / self.evals_per_doubling)
         return sorted(step for step in steps if step <= self.steps)
+
+    def checkpoint_steps(self) -> list[int]:
+        """Return the steps whose weights are kept, at most `checkpoints` of them; of a single one the last.
+
+        >>> Recipe(steps=1000, checkpoints=5).checkpoint_steps()
+        [0, 5, 31, 177, 1000]
+        """
+        if self.checkpoints < 2:
+            return [self.steps] * self.checkpoints
+        even = np.expm1(np.linspace(0.0, np.log1p(self.steps), self.checkpoints))
+        return sorted({round(step) for step in even.tolist()})
 
 
 def _clipped(limit: float) -> optax.GradientTransformation:

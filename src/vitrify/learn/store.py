@@ -1,12 +1,13 @@
 """The run store: a folder in which every run has its own, named by what was run.
 
     store.json                  says that this is a run store
-    <id>/run.json               what the run is: its identity, and the group that works on it
-    <id>/log.jsonl              its log, one JSON object a line           ┐
-    <id>/weights.safetensors    what it has learned                       │ when it is done
-    <id>/result.json            finished or failed, and the last words    ┘
-    groups/<hash of ids>/       runs that step together, while they do (`groups.py`)
-    index.sqlite                what has been read of the above; delete it at will
+    <id>/run.json                 what the run is: its identity, and the group that works on it
+    <id>/log.jsonl                its log, one JSON object a line                       ┐
+    <id>/weights.safetensors      what it has learned                                   │ when it is done
+    <id>/checkpoints.safetensors  its weights at the steps that the recipe keeps        │
+    <id>/result.json              finished or failed, the last words, the architecture  ┘
+    groups/<hash of ids>/         runs that step together, while they do (`groups.py`)
+    index.sqlite                  what has been read of the above; delete it at will
 
 The id is a hash of the identity, so the same run is the same folder whoever asks for it and together with what else:
 `open_many` hands back what is finished, goes on with what has been begun, and begins the rest. A run that is not done
@@ -24,6 +25,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -37,7 +39,7 @@ from vitrify.learn.disk import Closing
 from vitrify.learn.groups import Checkpoint, RunGroup
 from vitrify.learn.records import Index, Record, matching
 from vitrify.learn.runs import Identity, Run, canonical, digest, run_id
-from vitrify.net.architecture import Architecture
+from vitrify.net.architecture import Architecture, from_json
 from vitrify.net.weights import Weights
 
 FORMAT = {"format": "vitrify-runs", "version": 1}
@@ -330,3 +332,36 @@ class RunStore:
         if saved is None:
             raise StoreError(f"run {record.id} is {record.state} and holds no weights")
         return saved[0]
+
+    def checkpoints(self, record: Record) -> list[int]:
+        """Return the steps after which the weights of a run that has ended were kept."""
+        saved = disk.read_arrays(self.path / record.id / groups.CHECKPOINTS, only_about=True)
+        return [] if saved is None else [int(step) for step in saved[1]["steps"]]
+
+    def row(self, record: Record, step: int) -> int:
+        """Return the number of the checkpoint of a step; a step without one is refused."""
+        steps = self.checkpoints(record)
+        if step not in steps:
+            known = f"it has those of {', '.join(map(str, steps))}" if steps else "train it with --checkpoints N"
+            raise InputError(f"run {record.id} has no checkpoint of step {step}: {known}")
+        return steps.index(step)
+
+    def net(self, record: Record, step: int | None = None) -> Weights[Any]:
+        """Return the network of a run that has ended; with a step, as it was at that checkpoint.
+
+        Its numbers are those of the run in float64, the format in which built networks are stored and certified.
+        """
+        result = groups.result_of(self.path / record.id) or {}
+        if "net" not in result:
+            reason = "its architecture is not recorded: train it again" if result else f"it is {record.state}"
+            raise StoreError(f"run {record.id} holds no network that can be read: {reason}")
+        if result.get("outside"):
+            raise StoreError(f"run {record.id} is more than a network: {result['outside']}")
+        arrays = self.weights(record)
+        if step is not None:
+            arrays = disk.read_row(self.path / record.id / groups.CHECKPOINTS, self.row(record, step))
+        if not all(np.isfinite(array).all() for array in arrays.values()):
+            raise StoreError(f"run {record.id} holds numbers that are not finite: {record.message or 'it diverged'}")
+        about: JsonObject = {"source": "trained", "run": record.id, "step": record.step if step is None else step}
+        arrays = {name: array.astype(np.float64) for name, array in arrays.items()}
+        return Weights(from_json(result["net"]), arrays, about=about | dict(record.identity))

@@ -21,7 +21,8 @@ from vitrify.arrays import Array, Arrays
 from vitrify.learn.cost import Work, work
 from vitrify.learn.groups import Checkpoint
 from vitrify.learn.program import Member, TrainingProgram
-from vitrify.learn.runs import Run
+from vitrify.learn.runs import Net, Run
+from vitrify.net.weights import Weights
 
 EVENT_SECONDS = 1.0  # of training between two events, about
 CHECKPOINT_SECONDS = 20.0  # between two checkpoints
@@ -43,6 +44,7 @@ class TrainEvent:
     measured: Arrays = field(default_factory=dict)  # the last measurement, with a value for each member
     point: Arrays | None = None  # the same, in the first event after it
     checkpoint: Arrays | None = None  # arrays [member, …]
+    weights: Arrays | None = None  # of the members' nets [member, …], where the recipe keeps them
     runs: tuple[Run, ...] = ()  # of all members, in the last event
     seconds: float = 0.0  # since this trainer began
     seconds_before: float = 0.0  # of earlier processes, up to the checkpoint
@@ -84,7 +86,7 @@ class Trainer:
     def events(self, checkpoint_seconds: float = math.inf) -> Iterator[TrainEvent]:
         """Train to the end; yield an event after every measurement and about every second, the runs in the last."""
         began = saved = time.monotonic()
-        reported, rate = len(self.points), 0.0
+        reported, rate, steps = len(self.points), 0.0, self.program.group.recipe.checkpoint_steps()
         for rate in self._steps():
             now = time.monotonic()
             after_compiling = now - began - self.program.compile_seconds
@@ -97,6 +99,7 @@ class Trainer:
                 seconds_left=left,
                 point=self.points[-1] if fresh else None,
                 checkpoint=self.checkpoint() if due else None,
+                weights=self._stacked() if fresh and self.step in steps else None,
                 seconds=now - began,
             )
         runs = tuple(self.runs())
@@ -175,11 +178,22 @@ class Trainer:
 
     def runs(self) -> list[Run]:
         """Return the run of every member, as far as it is."""
+        return [
+            Run(weights.about["trained"], self.curve(member), weights) for member, weights in enumerate(self._nets())
+        ]
+
+    def _nets(self) -> list[Weights[Net]]:
+        """Return the network of every member."""
         group, net = self.program.group, self.program.net
         parameters = self.program.joined([lane.measured for lane in self.lanes])
-        runs = []
+        nets = []
         for member, identity in enumerate(self.program.identities):
             arrays = {name: array[member] for name, array in parameters.items()}
             family = replace(group.family, **{name: group.members[member][name] for name in group.family.TRACED})
-            runs.append(Run(identity, self.curve(member), family.weights(net, arrays, {"trained": identity})))
-        return runs
+            nets.append(family.weights(net, arrays, {"trained": identity}))
+        return nets
+
+    def _stacked(self) -> dict[str, Array]:
+        """Return the arrays of the members' networks, members along the first axis."""
+        nets = self._nets()
+        return {name: np.stack([np.asarray(net.arrays[name]) for net in nets]) for name in nets[0].arrays}

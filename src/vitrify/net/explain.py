@@ -7,17 +7,16 @@ the condition of each unit and the readout come from the arrays, in the names of
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
 
 import numpy as np
 
 from vitrify.arrays import Floats
-from vitrify.encoding import JsonObject
 from vitrify.net.architecture import Architecture
 from vitrify.net.cells import Cell
 from vitrify.net.conv import Convolutional
 from vitrify.net.explain_cells import RULES, followed
-from vitrify.net.explain_page import page
+from vitrify.net.explain_measured import Measured
+from vitrify.net.explain_page import Explanation, HeadLines, SpaceLine, UnitsLines
 from vitrify.net.explain_terms import Source, added, copied, listed, number, runs, signed, sources, terms_of, worked
 from vitrify.net.labels import HeadLabel, SpaceLabel, UnitsLabel
 from vitrify.net.positions import tabulated
@@ -31,64 +30,6 @@ PARTS = 4  # spaces, heads and runs of units shown, as a multiple of `shown`
 TRIED_POSITIONS = 64  # positions on which a position code is tried
 
 
-@dataclass(frozen=True)
-class SpaceLine:
-    """A space: its dimensions, and the moments (0 after embedding, then after each half layer) it exists."""
-
-    name: str
-    kind: str
-    dims: str
-    born: int
-    dies: int
-    content: str | None  # of an embedded space
-
-
-@dataclass(frozen=True)
-class HeadLines:
-    """A head: its block and index, its kind of attention, the keys it attends to, the values it copies."""
-
-    location: str
-    name: str
-    attention: str
-    attends_to: tuple[str, ...]
-    sink: str | None
-    copies: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class UnitsLines:
-    """A run of hidden units: their location and purpose, a line for each unit, and the constant they add."""
-
-    location: str
-    name: str
-    lines: tuple[str, ...]
-    always: str | None
-    left_out: int
-
-
-@dataclass(frozen=True)
-class Explanation:
-    """The explanation of a net, part by part."""
-
-    name: str
-    tag: str
-    what: str
-    moments: int
-    spaces: tuple[SpaceLine, ...]
-    heads: tuple[HeadLines, ...]
-    cells: tuple[UnitsLines, ...]
-    units: tuple[UnitsLines, ...]
-    readout: tuple[str, ...]
-    left_out: dict[str, int]  # the number of spaces, heads, runs of units and readout symbols that are not shown
-
-    def to_json(self) -> JsonObject:
-        """Return the explanation as plain JSON data."""
-        return asdict(self)
-
-    def __str__(self) -> str:
-        return "\n".join(page(self))
-
-
 def explain(weights: Weights[Architecture], *, shown: int | None = SHOWN_ROWS) -> Explanation:
     """Explain every part of a net; tables longer than `shown` rows are cut, None shows all."""
     net, labels = weights.architecture, weights.labels
@@ -96,6 +37,11 @@ def explain(weights: Weights[Architecture], *, shown: int | None = SHOWN_ROWS) -
     shown_parts = {"spaces": labels.spaces[:some], "heads": labels.heads[:some], "units": labels.units[:some]}
     readout, unread = _readout(weights, shown)
     last = max((space.dies for space in labels.spaces), default=0)
+    unlabelled, heads = _unlabelled(weights), tuple[HeadLines, ...]()
+    if unlabelled:
+        heads = tuple(unlabelled.heads(some))
+    elif has_architecture(weights, Transformer):
+        heads = tuple(_head(weights, label, shown) for label in labels.heads[:some])
     return Explanation(
         name=net.name,
         tag=net.tag,
@@ -112,15 +58,22 @@ def explain(weights: Weights[Architecture], *, shown: int | None = SHOWN_ROWS) -
             )
             for s in labels.spaces[:some]
         ),
-        heads=tuple(_head(weights, label, shown) for label in labels.heads[:some])
-        if has_architecture(weights, Transformer)
-        else (),
+        heads=heads,
         cells=tuple(_cells(weights, shown)),
         units=tuple(_units(weights, label, shown) for label in labels.units[:some]),
         readout=tuple(readout),
+        measured=tuple(unlabelled.lines()) if unlabelled else (),
         left_out={name: len(getattr(labels, name)) - len(parts) for name, parts in shown_parts.items()}
-        | {"readout": unread},
+        | {"readout": unread}
+        | ({"heads": unlabelled.count - len(heads)} if unlabelled else {}),
     )
+
+
+def _unlabelled(weights: Weights[Architecture]) -> Measured | None:
+    """Return a transformer without labels together with its activations on random words."""
+    if weights.labels.spaces or not has_architecture(weights, Transformer) or weights.architecture.reads != "tokens":
+        return None
+    return Measured(weights)
 
 
 def _embedded(weights: Weights[Architecture], space: SpaceLabel) -> str | None:

@@ -1,15 +1,73 @@
-"""An explanation as a page of text, at most 100 columns wide."""
+"""An explanation of a net, and the same as a page of text, at most 100 columns wide."""
 
 from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from dataclasses import asdict, dataclass
 
-if TYPE_CHECKING:
-    from vitrify.net.explain import Explanation
+from vitrify.encoding import JsonObject
 
 WIDTH = 100
+
+
+@dataclass(frozen=True)
+class SpaceLine:
+    """A space: its dimensions, and the moments (0 after embedding, then after each half layer) it exists."""
+
+    name: str
+    kind: str
+    dims: str
+    born: int
+    dies: int
+    content: str | None  # of an embedded space
+
+
+@dataclass(frozen=True)
+class HeadLines:
+    """A head: its block and index, its kind of attention, the keys it attends to, the values it copies."""
+
+    location: str
+    name: str
+    attention: str
+    attends_to: tuple[str, ...]
+    sink: str | None
+    copies: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class UnitsLines:
+    """A run of hidden units: their location and purpose, a line for each unit, and the constant they add."""
+
+    location: str
+    name: str
+    lines: tuple[str, ...]
+    always: str | None
+    left_out: int
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """The explanation of a net, part by part."""
+
+    name: str
+    tag: str
+    what: str
+    moments: int
+    spaces: tuple[SpaceLine, ...]
+    heads: tuple[HeadLines, ...]
+    cells: tuple[UnitsLines, ...]
+    units: tuple[UnitsLines, ...]
+    readout: tuple[str, ...]
+    measured: tuple[str, ...]  # of a net without labels, on random words
+    left_out: dict[str, int]  # the number of spaces, heads, runs of units and readout symbols that are not shown
+
+    def to_json(self) -> JsonObject:
+        """Return the explanation as plain JSON data."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        return "\n".join(page(self))
 
 
 def page(explanation: Explanation) -> Iterator[str]:
@@ -29,7 +87,7 @@ def page(explanation: Explanation) -> Iterator[str]:
             ("copies", head.copies),
         ):
             for i, line in enumerate(lines):
-                yield from _folded(f"  {title if i == 0 else '':<10}", line)
+                yield from _folded(f"  {title if i == 0 else '':<11}", line)
     yield from _more("heads", explanation.left_out["heads"])
     for units in (*explanation.cells, *explanation.units):
         yield ""
@@ -40,6 +98,11 @@ def page(explanation: Explanation) -> Iterator[str]:
         if units.always:
             yield from _folded("  always: ", units.always)
     yield from _more("runs of units", explanation.left_out["units"])
+    if explanation.measured:
+        yield ""
+        yield f"measured {explanation.measured[0]}"
+        for line in explanation.measured[1:]:
+            yield from _folded("  ", line)
     yield ""
     yield "readout"
     for line in explanation.readout:

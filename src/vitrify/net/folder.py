@@ -98,6 +98,11 @@ def _is_file_name(name: object) -> bool:
     return isinstance(name, str) and "/" not in name and name not in ("", ".", "..") and name.isprintable()
 
 
+def has_spec(folder: Path) -> bool:
+    """Return whether a model folder holds the spec that the network was built from."""
+    return _read_config(folder).get("spec") is not None
+
+
 def spec_path(folder: Path, *, accept_changed: bool = False) -> Path:
     """Return the file that holds the spec of a model folder; refuses one that changed since the model was built.
 
@@ -287,13 +292,15 @@ def card(weights: Weights[Architecture]) -> str:
     heads = f"{title}{rows}\n" if rows else ""
     words = {"tokens": "TOKEN…", "vector": "NUMBER…", "rows": "EDGE…", "image": "--input IMAGE.npy"}
     example = words[net.reads]
+    origin = "Weights written down from a specification, not learned. Every part is named in `labels.json`."
+    origin = "Weights learned in a training run of vitrify." if about.get("source") == "trained" else origin
     return f"""---
 library_name: vitrify
 tags: [vitrify, {net.output.kind}]
 ---
 # {net.name}
 
-Weights written down from a specification, not learned. Every dimension, head and unit is named in `labels.json`.
+{origin}
 
 | about | |
 | --- | --- |

@@ -64,7 +64,10 @@ class Trace:
         return f"block {block} expert: " + "  ".join(named.get(f"moe.experts.{e}", str(e)) for e in chosen)
 
     def __str__(self) -> str:
-        """Return all heads as text, then the named spaces by position; large spaces of reals are left out."""
+        """Return all heads as text, then the named spaces by position; large spaces of reals are left out.
+
+        A net without both shows the names of its activations.
+        """
         heads = self.weights.architecture.heads_per_layer
         parts = [self.attention(block, head) for block, count in enumerate(heads) for head in range(count)]
         mixed = [block for block in range(len(heads)) if f"blocks.{block}.moe.hook_expert" in self.activations]
@@ -77,7 +80,8 @@ class Trace:
                     if label.kind.tag in ("reals", "integers")
                     else f"{label.name}: {values}"
                 )
-        return "\n".join(parts)
+        shapes = (f"{name} {list(value.shape)}" for name, value in self.activations.items())
+        return "\n".join(parts or ["activations, by name, with their shapes", *shapes])
 
     def _repr_html_(self) -> str:
         from vitrify.net.display import trace_card

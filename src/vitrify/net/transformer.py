@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from math import isqrt
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from typing_extensions import Unpack
@@ -16,7 +15,7 @@ from vitrify.errors import FolderError
 from vitrify.net.architecture import Edit, Options, Output, Reads, Size, layer_shapes
 from vitrify.net.cells import Cell
 from vitrify.net.experts import Expert, Gate, expert_shapes
-from vitrify.net.positions import FLOAT64_BITS, PositionFormula
+from vitrify.net.positions import FLOAT64_BITS, MAX_DEGREE, PositionFormula, largest_root
 from vitrify.parameters import NonNegative, Within
 
 if TYPE_CHECKING:
@@ -135,8 +134,8 @@ class Transformer:
     - The blocks run `loops` times over, with the same weights.
     - `formulas`: some dimensions are computed from the position (`positions.py`), and there is no table of positions.
     - With a `rounding` of $c > 0$ there is no table either. Such a net is tested up to `max_length`, and reads
-      sequences as long as $c n^2 u \le 1$ for their $n$ positions, where $u$ is the unit roundoff of the format in
-      which it runs.
+      sequences as long as $c n^p u \le 1$ for their $n$ positions, where $u$ is the unit roundoff of the format in
+      which it runs and $p$ is `rounding_power`.
     """
 
     tag: ClassVar[str] = "transformer"
@@ -156,6 +155,7 @@ class Transformer:
     loops: Annotated[int, Within(1, MAX_LOOPS)] = 1
     formulas: tuple[PositionFormula, ...] = added(())
     rounding: Annotated[int, Within(0, 1 << FLOAT64_BITS)] = added(0)
+    rounding_power: Annotated[int, Within(1, MAX_DEGREE)] = added(2)
     name: str = field(default="transformer", compare=False)
 
     __repr__ = drawn
@@ -214,7 +214,9 @@ class Transformer:
     def exact_to(self, bits: int) -> int:
         """Return the number of tokens up to which positions by formula are exact in a format of so many bits."""
         longest = min((formula.exact_to(bits) for formula in self.formulas), default=1 << bits)
-        return min(longest, isqrt((1 << bits) // self.rounding) - self.pads) if self.rounding else longest
+        if not self.rounding:
+            return longest
+        return min(longest, largest_root((1 << bits) // self.rounding, self.rounding_power) - self.pads)
 
     @cached_property
     def widths(self) -> tuple[int, ...]:

@@ -36,8 +36,9 @@ MAPS = Place("maps", "Maps", "maps.html")
 GLASS = Place("glass", "Glass box", "glass")
 LANDSCAPE = Place("landscape", "Landscape", "landscape.html")
 CURVES = Place("curves", "Curves", "curves")
+WATCH = Place("watch", "Watch", "watch")
 WRITTEN = (ATLAS, MAPS)  # what is in the folder that `vitrify atlas` writes
-LIVE = (ATLAS, MAPS, GLASS, LANDSCAPE, CURVES)  # what `vitrify serve` has
+LIVE = (ATLAS, MAPS, GLASS, LANDSCAPE, CURVES, WATCH)  # what `vitrify serve` has
 
 
 @cache

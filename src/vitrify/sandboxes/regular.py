@@ -24,7 +24,7 @@ from vitrify.sandboxes.catalogue import Array, Entry, Example, Float, LogProbs, 
 from vitrify.sandboxes.kit.draws import follow, integer_below, invert, logarithm
 from vitrify.spec.automata.automaton import Automaton
 from vitrify.spec.automata.families import cyclic
-from vitrify.spec.languages.dyck import ANSWERS
+from vitrify.spec.kinds import ANSWERS
 
 
 @dataclass(frozen=True)

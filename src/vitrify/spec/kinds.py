@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 PACKAGE = "vitrify.spec"
+ANSWERS = ("no", "yes")  # is the word in the language?
 MAX_LINES, MAX_COLUMNS = 12, 160  # of a file shown in a notebook
 Answer: TypeAlias = "str | frozenset[str] | Mapping[str, float | Fraction] | tuple[float, ...] | None"
 

@@ -23,7 +23,7 @@ from vitrify.web.guard import Guard
 from vitrify.web.site import HERE, ServerSettings, WebApp
 
 # Files of this folder, each with router(site) -> APIRouter; the atlas comes last, as it takes all that is left.
-ROUTERS = ("glass", "landscape", "curves", "atlas")
+ROUTERS = ("glass", "landscape", "curves", "watch", "atlas")
 CONNECTIONS = 256  # at once; those that come then are told so
 
 

@@ -21,8 +21,9 @@ HERE = Path(__file__).parent
 class ServerSettings:
     """Settings of the app: how it is served, and the limits of its work.
 
-    `workers` processes build and check, `waiting` more questions may wait for one; each has so many `seconds` and bytes
-    of `memory`. A visitor keeps `own` nets, all visitors together `kept`.
+    `nets` are references of networks that are shown beside the runs of the `store`. `workers` processes build and
+    check, `waiting` more questions may wait for one; each has so many `seconds` and bytes of `memory`. A visitor keeps
+    `own` nets, all visitors together `kept`.
     """
 
     host: str = "127.0.0.1"
@@ -30,6 +31,7 @@ class ServerSettings:
     token: str | None = None
     atlas: Path | None = None
     store: Path | None = None
+    nets: tuple[str, ...] = ()
     workers: int = 2
     tracers: int = 2
     waiting: int = 16

@@ -191,17 +191,23 @@ def _heads(trace: Trace, stop: Stop, shown: slice) -> list[JsonObject]:
     labels = {label.index: label for label in trace.weights.labels.heads if label.block == stop.block}
     heads = []
     for head in range(min(len(pattern), HEADS)):
-        weights = np.clip(np.nan_to_num(pattern[head][shown, shown]), 0.0, 1.0)
+        weights = pattern[head][shown, shown]
         label = labels.get(head)
         heads.append(
             {
                 "index": head,
                 "name": label.name if label else f"head {head}",
                 "writes": label.writes if label else "",
-                "pattern": [bytes(row).hex() for row in np.round(255 * weights).astype(np.uint8)],
+                "pattern": shades(weights),
             }
         )
     return heads
+
+
+def shades(weights: Floats) -> list[str]:
+    """Return weights [query, key] in 255 steps, a text with two hexadecimal digits per key for each query."""
+    steps = np.round(255 * np.clip(np.nan_to_num(weights), 0.0, 1.0)).astype(np.uint8)
+    return [bytes(row).hex() for row in steps]
 
 
 def maps(trace: Trace, layer: int) -> JsonObject:

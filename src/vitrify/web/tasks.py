@@ -20,6 +20,7 @@ from vitrify.net.trace import Trace
 from vitrify.net.weights import Weights
 from vitrify.web.answers import AnswerJudge
 from vitrify.web.entries import arrays, broken, entries
+from vitrify.web.looking import draw_words, look
 from vitrify.web.story import stops, story_at
 
 LOADED = 12  # nets in one process; changed nets; runs
@@ -177,5 +178,16 @@ def _run(folder: str, changes: str, words: tuple[str, ...]) -> Trace:
     return traced(_changed(folder, changes), words)
 
 
-FUNCTIONS: tuple[Callable[..., JsonObject], ...] = (read, build, check, trace, changed, listed, suggest, write)
+FUNCTIONS: tuple[Callable[..., JsonObject], ...] = (
+    read,
+    build,
+    check,
+    trace,
+    changed,
+    listed,
+    suggest,
+    write,
+    look,
+    draw_words,
+)
 TASKS = {function.__name__: function for function in FUNCTIONS}

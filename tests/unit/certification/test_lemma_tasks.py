@@ -20,6 +20,8 @@ from vitrify.certification.equivalence.gates import gates
 from vitrify.certification.equivalence.hops import hops
 from vitrify.certification.equivalence.machine_steps import machine_steps
 from vitrify.certification.equivalence.matches import a_match
+from vitrify.certification.equivalence.paths import paths
+from vitrify.certification.equivalence.permutations import permutations
 from vitrify.certification.margins.net import proof_of
 from vitrify.certification.margins.values import Undecided
 from vitrify.constructions.catalogue import build
@@ -48,6 +50,8 @@ PROVED = {  # the lemma of each construction for its samples, and whether that i
     "k-hop": ("hops", False),
     "match2": ("a match", True),
     "estimate-heads": ("frequencies", True),
+    "padded-loop": ("paths", False),
+    "barrington": ("all inputs", False),
     "circuit": ("all inputs", False),
     "turing": ("all inputs", False),
     "mlp-memory": ("all inputs", False),
@@ -272,6 +276,8 @@ TASKS: dict[str, tuple[Lemma, str, Any]] = {
     "hops": (hops, "k-hop", make("k-hop", hops=2, symbols=3, length=6)),
     "frequencies": (frequencies, "estimate-heads", make("estimate", order=2, symbols=2, length=7)),
     "a match": (a_match, "match2", make("match2", modulus=5, length=4)),
+    "paths": (paths, "padded-loop", make("reachability", nodes=3)),
+    "permutations": (permutations, "barrington", make("formula-value", formula="a & !b")),
     "gates": (gates, "circuit", random_circuit(1, 3, 8, 2)),
     "machine steps": (machine_steps, "turing", increment(2)),
 }

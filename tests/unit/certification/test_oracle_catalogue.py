@@ -37,6 +37,7 @@ OWN = {  # the oracle of every kind and output that has a registered one
     ("ProbabilisticAutomaton", "lm"): "automaton_oracle",
     ("Grammar", "lm"): "NextWordOracle",
     ("Dyck", "class"): "MembershipOracle",
+    ("Automaton", "transducer"): "AcceptanceOracle",
     ("Formula", "transducer"): "TruthOracle",
     ("Crasp", "transducer"): "TruthOracle",
     ("Program", "transducer"): "ProgramOracle",

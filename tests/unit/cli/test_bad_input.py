@@ -495,7 +495,7 @@ def test_damaged_folders_are_refused(damage: object, net: Path, tmp_path: Path) 
 def test_a_folder_that_is_none(tmp_path: Path) -> None:
     done = vitrify("run", tmp_path / "nowhere", "a")
     assert done.returncode == 2
-    assert "is not a folder" in done.stderr
+    assert "is neither a folder nor a run" in done.stderr
 
 
 def test_build_does_not_overwrite_what_is_not_ours(tmp_path: Path) -> None:

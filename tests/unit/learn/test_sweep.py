@@ -31,10 +31,13 @@ from vitrify.learn.store import RunStore
 from vitrify.learn.sweep import Report, Shard, cut, to_do, train_on_workers
 from vitrify.learn.train import train_groups
 from vitrify.learn.trainer import TrainEvent
+from vitrify.net.architecture import Output
+from vitrify.net.transformer import Transformer
 from vitrify.sandboxes.catalogue import make as make_sandbox
 from vitrify.workers import Lost, WorkerProcess, WorkerTask, serve
 from waiting_shards import content
 
+NET = Transformer(("<s>", "a"), Output("lm", ("a",)), max_length=1, d_model=1)
 SMALL = ["layers=1", "heads=1", "d_model=8", "length=8", "steps=6", "batch=4", "test_examples=16"]
 
 
@@ -56,7 +59,7 @@ class Counting(Shard):
             yield TrainEvent(step, *size, rate=1.0, measured=point, point=point, checkpoint=checkpoint)
         runs = []
         for identity, value in zip(self.group.identities(), total, strict=True):
-            weights: Any = SimpleNamespace(arrays={"w": np.array([value])})
+            weights: Any = SimpleNamespace(arrays={"w": np.array([value])}, architecture=NET, about={})
             runs.append(Run(identity, [{"total": int(value), "broken": -1}], weights))
         yield TrainEvent(step, *size, runs=tuple(runs))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -14,13 +15,18 @@ from typer.testing import CliRunner
 
 from vitrify.cli.app import app
 from vitrify.constructions.catalogue import build
-from vitrify.net.explain import Explanation, explain
+from vitrify.net.explain import explain
+from vitrify.net.explain_measured import Measured
+from vitrify.net.explain_page import Explanation
 from vitrify.net.explain_terms import Source, added, copied, runs, worked
 from vitrify.net.folder import save
+from vitrify.net.inference import trace
+from vitrify.net.labels import Labels
 from vitrify.net.spaces import Flag, Integers, MultiHot, OneHot
 from vitrify.spec import read_spec
 from vitrify.spec.automata.families import symmetric_group
 from vitrify.spec.logic.ltl import Formula
+from vitrify.spec.tasks.k_hop import KHop
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 
@@ -213,3 +219,44 @@ def test_cleared_dimensions_are_read_from_the_weights_and_not_from_names() -> No
     for label in erasers:
         dims = runs([int(name.rsplit(" ", 1)[1]) for name in label.unit_names])
         assert f"clears dimensions {dims} for new spaces" in str(explain(weights))
+
+
+def test_heads_without_labels_are_measured_by_offset_and_content() -> None:
+    """An induction network whose labels are removed: what it was built to do is found on random words."""
+    net = build(KHop(hops=1, symbols=4, length=16), attention="hard")
+    found = explain(replace(net, labels=Labels()))
+    previous, matching = found.heads
+    assert previous.attends_to[0].startswith("mean weights by position: 1.00 on the previous position")
+    assert re.search(r"by content: 0\.00 on earlier .*, 1\.00 on keys right after such", matching.attends_to[1])
+    shares = [[int(share) for share in re.findall(r"(\d+)%", head.attends_to[2])] for head in found.heads]
+    assert (shares[0][0], shares[1][2]) == (100, max(shares[1]))  # offset; symbols of the query and before the key
+    assert max(shares[0][1:]) <= 1
+    assert max(shares[1][:2]) <= shares[1][2] / 2
+    w_q, w_k = (net.arrays[f"blocks.0.attn.W_{letter}"][0] for letter in "QK")
+    assert previous.name.startswith(f"‖W_Q W_Kᵀ‖ = {np.sqrt(np.sum((w_q @ w_k.T) ** 2)):.3g},")
+    assert found.measured[-1].endswith("the final answer at 100% of the positions, KL 0")
+    first = re.search(r"(\d+)% of the positions, KL ([\d.]+)$", found.measured[2])
+    assert first
+    assert int(first[1]) < 100
+    assert float(first[2]) > 0
+    assert "measured on 64 random words of 16 symbols" in str(found)
+    assert explain(net).measured == ()
+    short = explain(replace(net, labels=Labels()), shown=0)
+    assert (short.heads, short.left_out["heads"]) == ((), 2)
+
+
+def test_the_norm_of_the_stream_and_the_lens_are_those_of_a_run() -> None:
+    net = replace(build(KHop(hops=1, symbols=4, length=6), attention="softmax"), labels=Labels())
+    measured = Measured(net)
+    words = [[net.architecture.inputs[at] for at in row] for row in measured.tokens.tolist()]
+    runs = [trace(net, word) for word in words]
+    lines = list(measured.lines())
+    norms = [part.split(" after ") for part in lines[1].split(": ")[1].split(", ")]
+    moments = {"embedding": 0, "attention 0": 1, "MLP 0": 2, "attention 1": 3, "MLP 1": 4}
+    assert [name for _, name in norms] == ["embedding", "attention 0", "MLP 0", "attention 1"]
+    for value, name in norms:
+        streams = [run.residual(moments[name]) for run in runs]
+        assert float(value) == pytest.approx(np.mean([np.linalg.norm(x, axis=1).mean() for x in streams]), rel=5e-3)
+    w_u, b_u = net.arrays["unembed.W_U"], net.arrays["unembed.b_U"]
+    same = np.mean([(r.residual(1) @ w_u + b_u).argmax(1) == r["hook_logits"].argmax(1) for r in runs])
+    assert lines[3].startswith(f"logit lens after attention 0: the final answer at {same:.0%}")

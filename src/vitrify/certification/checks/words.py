@@ -286,7 +286,7 @@ def _all_words(net: SequenceArchitecture, max_length: int | None, positions: int
     lengths = range(least, longest + 1) if net.looks_ahead else [longest]
     words = tuple(_words_of_length(letters, n) for n in lengths)
     cases = sum(letters**n for n in range(least, longest + 1))
-    is_complete = longest == net.max_length < MAX_STEPS or not letters
+    is_complete = longest == net.longest < MAX_STEPS or not letters
     domain = Domain(CaseKind.WORDS, _method(is_complete), cases, least, longest)
     return WordBatch(domain, words, cases)
 

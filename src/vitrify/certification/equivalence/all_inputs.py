@@ -12,7 +12,7 @@ lemmas. Words are listed by
 | any sequence is valid | all sequences of input symbols; of every length if the network looks ahead |
 | associations, facts | the prefixes that the spec itself lists, shorter ones first |
 | a chain of thought | every prompt, followed by its thought, cut at $T$ |
-| recall, copying | all well-formed words, only if $T$ is their full length: prefixes of longer ones are not listed |
+| recall, copying, formula | all well-formed words, if $T$ is their length: prefixes of longer ones are not listed |
 
 A network that does not look ahead answers after a prefix as it does inside a longer word, so only words that no other
 one continues are run. A wrong answer is a counterexample.
@@ -39,10 +39,12 @@ from vitrify.spec.memory.facts import Facts
 from vitrify.spec.memory.knowledge import Knowledge
 from vitrify.spec.tasks.catalogue import Task, WellFormed
 from vitrify.spec.tasks.copying import Copying
+from vitrify.spec.tasks.formula_value import FormulaValue
 from vitrify.spec.tasks.recall import Recall
 
 MAX_PREFIXES = 1 << 17  # of all words; more are not run
 MAX_RUN = 1 << 19  # symbols of all prompts and their thoughts, as far as the network reads them
+MAX_HELD = 1 << 24  # symbols of all prefixes of padded words
 MAX_WORK = 2e11  # multiplications of all runs: less than a minute on one core
 
 Word = tuple[int, ...]
@@ -112,7 +114,15 @@ def _listed(spec: object, language: Language, longest: int) -> Iterator[tuple[st
         if prompts * longest > MAX_RUN:
             raise Undecided(f"{prompts:,} prompts or more, to length {longest}, are too many to be run")
         return (tuple(islice(language.stream(prompt), longest)) for prompt in language.spec.prompts())
-    complete = isinstance(language, WellFormed) and isinstance(spec, Recall | Copying) and longest >= spec.length
+    if isinstance(spec, FormulaValue) and spec.length**2 << len(spec.variables) > MAX_HELD:
+        raise Undecided(
+            f"the inputs of {len(spec.variables)} variables, to length {spec.length}, are too many to be run"
+        )
+    complete = (
+        isinstance(language, WellFormed)
+        and isinstance(spec, Recall | Copying | FormulaValue)
+        and longest >= spec.length
+    )
     if complete or isinstance(spec, Associations | Facts):
         return language.prefixes(longest)
     raise Undecided("the spec does not list all of its words")

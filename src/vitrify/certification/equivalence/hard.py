@@ -1,11 +1,13 @@
-r"""A transformer of hard attention as a machine, bit by bit, for every length.
+r"""A network of hard attention and diagonal recurrences as a machine, bit by bit, for every length.
 
 A head that breaks ties to the right reads the last of the keys with the best score; of equal keys only the last one is
 ever read, whatever the query. So its memory is each key once, with its last value, in the order in which they occurred
 last; with ties to the left it is the first one. Where all queries are equal, a key is forgotten as soon as a preferred
-one scores as much. Finitely many vectors occur, and no sum of products is rounded, in whatever order it is taken: all
-weights and activations are multiples of $2^{-16}$ of moderate size, which is checked wherever they occur. So a search
-over the memories is about the stored weights themselves, in their own arithmetic.
+one scores as much. A recurrence remembers its state. Finitely many vectors occur, and no sum of products is rounded, in
+whatever order it is taken: its terms are multiples of a power of two, and the sum of their sizes is at most $2^{52}$
+times as large, which is checked wherever there is a sum. The factors of a recurrence are 0 or powers of two, so that
+its state is rounded once, in a sum of two numbers that has no order. So a search over the memories is about the stored
+weights themselves, in their own arithmetic.
 
 Positions may be read if they repeat after a number of letters, like the residues of `MOD`.
 """
@@ -24,8 +26,8 @@ from vitrify.net.sparse import dense
 from vitrify.net.transformer import Head, Transformer
 from vitrify.net.weights import Weights, has_architecture
 
-STEPS_OF_ONE = 2.0**16  # weights and activations are multiples of its inverse
-MAX_SUM = 2.0**20  # of the sizes of products, which are multiples of 2^-32: 52 bits
+MAX_UNITS = 2.0**52  # of the sizes of the terms of a sum, in multiples of a power of two that divides them all
+USUAL_STEPS, USUAL_SUM = 2.0**16, 2.0**20  # multiples of 2^-16 that add up to this are exact: quick to see
 MAX_PERIOD = 64  # of the positions
 
 
@@ -38,14 +40,18 @@ class KeyAndValue(NamedTuple):
 
 
 class HeadMemory(NamedTuple):
-    """The number of tokens read, pads included, and the keys of every head, in the order in which they occurred."""
+    """The number of tokens read, pads included, the keys of every head in the order in which they occurred, and states.
+
+    There is a state for each block with a recurrence.
+    """
 
     length: int
     keys: tuple[tuple[KeyAndValue, ...], ...]
+    states: tuple[Floats, ...]
 
 
 class HardAttentionMachine:
-    """The memory of a transformer of hard attention after a word."""
+    """The memory of a transformer of hard attention and diagonal recurrences after a word."""
 
     longest: int | None = None
 
@@ -55,41 +61,51 @@ class HardAttentionMachine:
         self.net = weights.architecture
         _refuse(self.net)
         self.arrays = {name: np.asarray(dense(array)) for name, array in weights.arrays.items()}
-        for name, array in self.arrays.items():
-            _need_exact(array, name)
         self.heads = [head for _, block in self.net.turns for head in block.heads]
-        _need_exact(np.array([head.resolution for head in self.heads]), "the resolution of a head")
         self.places = self.arrays["pos_embed.W_pos"]
         self.period = _period(self.places[self.net.pads :])
         self._numbers: dict[bytes, int] = {}
 
     def start(self) -> tuple[HeadMemory, Floats]:
-        memory, logits = HeadMemory(0, ((),) * len(self.heads)), np.zeros((1, 0))
+        states = tuple(np.zeros(block.cell.state) for _, block in self.net.turns if block.cell)
+        memory, logits = HeadMemory(0, ((),) * len(self.heads), states), np.zeros((1, 0))
         for _ in range(self.net.pads):
             (memory,), logits = self.steps([memory], [0])
         return memory, logits[0]
 
     def key(self, memory: HeadMemory) -> Hashable:
         at = (memory.length - self.net.pads) % self.period
-        return at, tuple(tuple(entry.numbers for entry in entries) for entries in memory.keys)
+        keys = tuple(tuple(entry.numbers for entry in entries) for entries in memory.keys)
+        return at, keys, tuple(state.tobytes() for state in memory.states)
 
     def letter(self, token: int) -> Hashable:
         return bytes(self.arrays["embed.W_E"][token].tobytes())
 
     def steps(self, memories: Sequence[HeadMemory], tokens: Sequence[int]) -> tuple[list[HeadMemory], Floats]:
-        x = self.arrays["embed.W_E"][list(tokens)] + self.places[[self._place(m.length) for m in memories]]
+        x = _sum(self.arrays["embed.W_E"][list(tokens)], self.places[[self._place(m.length) for m in memories]])
         after: list[list[tuple[KeyAndValue, ...]]] = [[] for _ in memories]
+        cells: list[Floats] = []  # states [word, state] of each recurrence
         for index, block in self.net.turns:
             written = [self._head(index, at, head, x, memories, after) for at, head in enumerate(block.heads)]
-            x = sum(written, start=x)
-            _need_exact(x, "the residual stream")
+            if block.cell:
+                cells.append(self._state(index, x, np.stack([memory.states[len(cells)] for memory in memories])))
+                written.append(_product(cells[-1], self.arrays[f"blocks.{index}.rec.W_C"]))
+            x = _sum(x, *written)
             if block.units:
                 post = np.maximum(self._read(x, f"blocks.{index}.mlp.W_in", f"blocks.{index}.mlp.b_in"), 0.0)
-                x = x + self._read(post, f"blocks.{index}.mlp.W_out", f"blocks.{index}.mlp.b_out")
-                _need_exact(x, "the residual stream")
-        lengths = [memory.length + 1 for memory in memories]
-        states = [HeadMemory(length, tuple(keys)) for length, keys in zip(lengths, after, strict=True)]
-        return states, self._read(x, "unembed.W_U", "unembed.b_U")
+                x = _sum(x, self._read(post, f"blocks.{index}.mlp.W_out", f"blocks.{index}.mlp.b_out"))
+        later = [
+            HeadMemory(memory.length + 1, tuple(keys), tuple(states[row] for states in cells))
+            for row, (memory, keys) in enumerate(zip(memories, after, strict=True))
+        ]
+        return later, self._read(x, "unembed.W_U", "unembed.b_U")
+
+    def _state(self, index: int, x: Floats, before: Floats) -> Floats:
+        """Return the states of a recurrence after each word."""
+        scale, driven = (_product(x, self.arrays[f"blocks.{index}.rec.W_{letter}"]) for letter in "AB")
+        if not np.isin(np.frexp(scale)[0], (0.0, 0.5, -0.5)).all():
+            raise Undecided("a factor of a recurrence is no power of two: its states are rounded more than once")
+        return before * scale + driven + 0.0  # + 0.0: no negative zeros
 
     def _place(self, length: int) -> int:
         """Return the row of the position table for the token after `length` others."""
@@ -163,17 +179,33 @@ def _selected(keys: tuple[KeyAndValue, ...], query: Floats, head: Head) -> KeyAn
 
 def _product(x: Floats, matrix: Floats, bias: Floats | float = 0.0) -> Floats:
     """Return an affine map of some vectors, where no order of summation rounds; else `Undecided`."""
-    out = x @ matrix + bias
-    if (np.abs(x) @ np.abs(matrix) + np.abs(bias)).max(initial=0.0) > MAX_SUM:
-        raise Undecided("a sum is too large to be exact")
-    _need_exact(out, "an activation")
+    out, sizes = x @ matrix + bias, (np.abs(x) @ np.abs(matrix) + np.abs(bias)).max(axis=0, initial=0.0)
+    if (sizes <= USUAL_SUM).all() and all(_is_usual(part) for part in (x, matrix, bias)):
+        return np.asarray(out)
+    steps = (_steps(x).min(axis=0, initial=np.inf)[:, None] * _steps(matrix)).min(axis=0, initial=np.inf)
+    if (sizes > MAX_UNITS * np.minimum(np.minimum(steps, _steps(bias)), 2.0**900)).any():
+        raise Undecided("a sum may be rounded, in an order that is not known")
     return np.asarray(out)
 
 
-def _need_exact(array: Floats, name: str) -> None:
-    scaled = array * STEPS_OF_ONE
-    if not np.array_equal(scaled, np.round(scaled)) or np.abs(array).max(initial=0.0) > MAX_SUM:
-        raise Undecided(f"{name} holds numbers that are no multiples of {1 / STEPS_OF_ONE:g}: sums may be rounded")
+def _is_usual(array: Floats | float) -> bool:
+    scaled = array * USUAL_STEPS
+    return bool(np.all(scaled == np.round(scaled)))
+
+
+def _sum(*parts: Floats) -> Floats:
+    """Return a sum of some vectors, where no order of summation rounds; else `Undecided`."""
+    out: Floats = sum(parts, start=np.zeros_like(parts[0]))
+    if sum(np.abs(part).max(initial=0.0) for part in parts) > USUAL_SUM or not all(map(_is_usual, parts)):
+        _product(np.stack(parts, axis=-1).reshape(-1, len(parts)), np.ones((len(parts), 1)))
+    return out
+
+
+def _steps(array: Floats | float) -> Floats:
+    """Return the largest power of two that divides each number; infinity for 0."""
+    mantissa, exponent = np.frexp(array)
+    whole = np.abs(np.ldexp(mantissa, 53)).astype(np.int64)
+    return np.where(whole == 0, np.inf, np.ldexp((whole & -whole).astype(float), exponent - 53))
 
 
 def _period(places: Floats) -> int:
@@ -190,8 +222,10 @@ def _refuse(net: Transformer) -> None:
     """Refuse a transformer that is no machine of hard attention."""
     if net.reads != "tokens" or net.norm or net.residual != "add":
         raise Undecided("no transformer that reads tokens, adds to its residual stream and has no norms")
-    if any(block.experts or block.cell for block in net.blocks) or net.only_learned:
-        raise Undecided("a block has experts or a recurrent cell, or heads of a kind for trained nets")
+    if any(block.experts for block in net.blocks) or net.only_learned or not net.tabled:
+        raise Undecided("a block has experts, or heads of a kind for trained nets, or its positions have formulas")
+    if any(block.cell and (block.cell.kind != "diagonal" or block.cell.parallel) for block in net.blocks):
+        raise Undecided("a recurrence is not diagonal, or its states are computed in parallel")
     heads = [head for block in net.blocks for head in block.heads]
     if any(head.attention != "hard" or head.ties == "average" for head in heads):
         raise Undecided("a head is not hard, or shares its weight among several keys")

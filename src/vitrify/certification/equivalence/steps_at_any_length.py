@@ -117,7 +117,7 @@ class _Stream:
         self.vectors: dict[str, Floats] = {"t": np.zeros(net.d_model), "t²": np.zeros(net.d_model)}
         for formula in net.formulas:
             constant, *powers = (*formula.coefficients, 0, 0)
-            if constant or any(powers[2:]):
+            if constant or any(powers[2:]) or formula.function != "polynomial":
                 raise Undecided("positions are more than t and t²")
             self.vectors["t"][formula.dim], self.vectors["t²"][formula.dim] = powers[:2]
 

@@ -9,9 +9,10 @@ import numpy as np
 
 from vitrify.arrays import Ints
 from vitrify.certification.oracles.catalogue import oracle
-from vitrify.certification.oracles.right import Oracle, symbol_indices
+from vitrify.certification.oracles.right import NO_ANSWER, Oracle, symbol_indices
 from vitrify.net.architecture import SequenceArchitecture
 from vitrify.spec.automata.automaton import Automaton
+from vitrify.spec.kinds import ANSWERS
 
 
 @oracle(Automaton)
@@ -61,6 +62,21 @@ class StateOracle(Oracle):
                 word.append(letter + 1)
                 state = int(table[state, letter])
             yield word
+
+
+@oracle(Automaton, output="transducer")
+class AcceptanceOracle(StateOracle):
+    """Whether an automaton accepts what was read, after every letter; nothing is asked before the first."""
+
+    def __init__(self, automaton: Automaton, net: SequenceArchitecture) -> None:
+        self.automaton, self.net = automaton, net
+        accepts = np.isin(np.arange(len(automaton.states)), [*automaton.accepting])
+        self._symbol = symbol_indices(net, ANSWERS)[accepts.astype(np.int64)]
+
+    def known(self, words: Ints) -> Ints:
+        answers = super().known(words)
+        answers[:, 0] = NO_ANSWER
+        return answers
 
 
 @oracle(Automaton, output="class")

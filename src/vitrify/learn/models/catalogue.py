@@ -91,7 +91,12 @@ class Family(Parameterized, ABC):
     def weights(self, net: Net, parameters: Mapping[str, Array], about: Mapping[str, object]) -> Weights[Net]:
         """A trained net as the same value as a built one."""
         arrays = {name: np.asarray(array) for name, array in self.arrays(net, parameters).items()}
-        return Weights(net, arrays, about=about)
+        return Weights(net, arrays, about={**about, **({"outside": self.outside} if self.outside else {})})
+
+    @property
+    def outside(self) -> str | None:
+        """What the family does to inputs or answers outside of the net, in words; None if the net is all there is."""
+        return None
 
     def penalty(self, seen: Mapping[str, Array], batch: Example) -> Array | float:
         """Return the term added to a batch's loss, from the activations that `watched` names; by default 0."""

@@ -74,6 +74,10 @@ class HierarchicalFamily(Family, small={"channels": 8}):
             return dict(parameters)
         return {name: array * _mean_field(name, net.shapes()[name]) for name, array in parameters.items()}
 
+    @property
+    def outside(self) -> str | None:
+        return None if self.order is None else "symbols are permuted before they are read"
+
     def inputs(self, net: Convolutional, sandbox: Sandbox, batch: Example) -> Array:
         planes = jnp.swapaxes(jax.nn.one_hot(batch.tokens, net.planes), 1, 2)[:, :, None]
         planes = jnp.pad(planes, ((0, 0), (0, 0), (0, 0), (0, net.columns - sandbox.tokens)))

@@ -93,6 +93,10 @@ class MemoryFamily(Family, small={"d_model": 8, "heads": 2, "units": 8}):
             arrays[f"{ATTENTION}W_O"] = jnp.eye(self.d_model, dtype=kind)[None]
         return _start.filled(net, arrays, self.d_head**-0.5)
 
+    @property
+    def outside(self) -> str:
+        return "answers that the sandbox never asks for are masked"
+
     def answered(self, sandbox: Sandbox, logits: Array) -> Array:
         """Answers that a sandbox never asks for can't be given."""
         possible = sandbox.possible()

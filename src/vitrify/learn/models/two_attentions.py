@@ -95,6 +95,10 @@ class TwoAttentionsFamily(Family, small={"alike": -5.0, "scale": 0.1}):  # there
             },
         )
 
+    @property
+    def outside(self) -> str:
+        return "answers are the logarithms of what the net gives"
+
     def answered(self, sandbox: Sandbox, logits: Array) -> Array:
         """The logarithms of what the second attention finds."""
         return jnp.log(super().answered(sandbox, logits) + self.epsilon)

@@ -22,7 +22,7 @@ from vitrify.spec.automata.checks import Transitions, named_problems, table_prob
 from vitrify.spec.automata.groups import commute
 from vitrify.spec.formats.text import refuse_any, refuse_suffix
 from vitrify.spec.graphs import reached
-from vitrify.spec.kinds import Kind, Meaning, PrefixStates, Spec
+from vitrify.spec.kinds import ANSWERS, Kind, Meaning, PrefixStates, Spec
 
 S = TypeVar("S", bound=Hashable)
 
@@ -159,11 +159,17 @@ class Automaton(Spec):
     # Reference semantics
 
     def meanings(self) -> dict[str, Meaning]:
-        """Return the expected outputs: the state after every letter; for nets that classify words, the last state."""
+        """Return the expected outputs: the state after every letter, or whether it accepts, or the last state alone."""
         steps = PrefixStates(self.initial, lambda state, letter: self.transitions[state][self._letter_number[letter]])
         states = Meaning("symbol", self.alphabet, self.states, self.run, None, self.accepting_states, steps)
         last = replace(states, after=lambda word: (self.run(word)[-1],) * (len(word) + 1), states=None)
-        return {"recognizer": states, "class": last}
+        begun = PrefixStates((self.initial, False), lambda state, letter: (steps.step(state[0], letter), True))
+        member = replace(states, outputs=ANSWERS, accepting=(), after=self._accepted, states=begun)
+        return {"recognizer": states, "class": last, "transducer": member}
+
+    def _accepted(self, word: Sequence[str]) -> tuple[str | None, ...]:
+        """Return after every letter whether the word so far is accepted; None before the first."""
+        return (None, *(ANSWERS[state in self.accepting_states] for state in self.run(word)[1:]))
 
     def ids(self, word: Sequence[str]) -> tuple[int, ...]:
         """Return the letter indices of a word."""

@@ -22,12 +22,11 @@ import numpy as np
 
 from vitrify.spec.formats.headed import Header
 from vitrify.spec.formats.text import lines_of, refuse_any
-from vitrify.spec.kinds import Kind, Meaning, PrefixStates, Spec, at_every_prefix, prefixes_by_length
+from vitrify.spec.kinds import ANSWERS, Kind, Meaning, PrefixStates, Spec, at_every_prefix, prefixes_by_length
 from vitrify.spec.ngrams.model import BEGIN, END
 
 HEADER = ("brackets", "depth", "length")
 MAX_SIZE = 10**9  # of a depth or length
-ANSWERS = ("no", "yes")  # is the word in the language?
 
 
 @dataclass(frozen=True)
