@@ -52,6 +52,7 @@ CASES = (
     Case("run ngram sun --generate 3"),
     Case("build {examples}/weather.txt --order 2 -o text"),
     Case("perplexity text {examples}/week.txt"),
+    Case("score text {examples}/week.txt"),
     Case("certify net --mutants 3"),
     Case("recheck net"),
     Case("bound"),

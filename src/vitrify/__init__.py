@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from vitrify.net.folder import save as save
     from vitrify.net.generate import generate as generate
     from vitrify.net.inference import trace as trace
+    from vitrify.net.scoring import score as score
     from vitrify.net.trace import Trace as Trace
     from vitrify.net.weights import Sizes as Sizes
     from vitrify.net.weights import Weights as Weights

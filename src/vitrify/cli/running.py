@@ -8,12 +8,17 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
+import typer
+
 from vitrify.cli.options import AsJson, Net, arg, opt
 from vitrify.cli.render import MAX_SYMBOLS, Part, TextTable, json_line, printable, progress, show, styled, tell
 from vitrify.errors import InputError
 
 if TYPE_CHECKING:
     from vitrify.net.answers import Answer
+    from vitrify.net.scoring import FileScore
+
+MAX_CELL = 60  # characters of a sequence or an answer in the table of disagreements
 
 T = TypeVar("T")
 
@@ -94,6 +99,7 @@ def _answer(answer: Answer) -> Iterator[Part]:
         yield " ".join(answer.symbols)
         steps = "1 step" if len(answer.symbols) == 1 else f"{len(answer.symbols)} steps"
         yield steps + (", stopped" if answer.stopped else "")
+        yield styled("yellow", f"cut short: {answer.cut_short}") if answer.cut_short else None
         yield from (f"{name} = {value}" for name, value in answer.conclusion.items())
     elif isinstance(answer, answers.ConnectedAnswer):
         yield from (" ".join(nodes) for nodes in dict.fromkeys(answer.connected.values()))
@@ -138,4 +144,83 @@ def perplexity(
     show(as_json, data, TextTable(("", ""), rows, f"{model} on {text}"))
 
 
-COMMANDS = (run, perplexity)
+def score(
+    net: Net,
+    file: Annotated[
+        Path | None, arg("File or folder with sequences and right answers; - is standard input.", "FILE")
+    ] = None,
+    decode: Annotated[
+        bool, opt("Generate after each sequence; without FILE, read standard input.", "--decode")
+    ] = False,
+    steps: Annotated[
+        int | None, opt("With --decode: generate up to N symbols. Default: up to the length.", metavar="N", min=0)
+    ] = None,
+    append: Annotated[
+        str | None, opt("Put this symbol behind each sequence, once for each symbol of its output.", metavar="SYMBOL")
+    ] = None,
+    longest: Annotated[int | None, opt("Leave out sequences of more symbols, and count them.", min=0)] = None,
+    tolerance: Annotated[float, opt("Numbers agree if they differ by at most this, or this share.", min=0)] = 1e-6,
+    shown: Annotated[int, opt("Show the first N disagreements.", "--show", metavar="N", min=0)] = 10,
+    as_json: AsJson = False,
+) -> None:
+    """Compare a network with a file of sequences and right answers: agreement, disagreements, perplexity."""
+    from vitrify.interop.nets import source
+    from vitrify.net.scoring import score as agreement
+
+    if file is None and not decode:
+        raise InputError("name a file or folder with right answers, or - for standard input")
+    if steps is not None and not decode:
+        raise InputError("--steps is for --decode: leave it out")
+    place = source(net)
+    with progress(f"scoring {file or ''}") as tick:
+        result = agreement(
+            place.weights(),
+            sys.stdin if file is None or file == Path("-") else file,
+            decode=decode,
+            steps=steps,
+            spec=place.spec() if decode else None,
+            append=append,
+            longest=longest,
+            tolerance=tolerance,
+            shown=shown,
+            tick=tick,
+        )
+    show(as_json, result.to_json(), *_score(result))
+    raise typer.Exit(0 if result.agrees else 1)
+
+
+def _score(score: FileScore) -> Iterator[Part]:
+    """Yield a score as text and tables."""
+    if score.agreement:
+        words = f"{score.agreeing:,} of {score.sequences:,} sequences agree"
+        share = score.agreeing * 10_000 // score.sequences / 100  # rounded down: 100 % is all of them
+        yield styled("bold green" if score.agrees else "bold red", words, f" ({share:.2f} %)")
+    if len(score.agreement) > 1:
+        rows = [(name, f"{tally.compared:,}", f"{tally.agreed:,}") for name, tally in score.agreement.items()]
+        yield TextTable(("answer", "compared", "agree"), rows)
+    if score.perplexity is not None:
+        yield f"perplexity {score.perplexity:.6g} on {score.tokens:,} tokens"
+    if score.left_out:
+        yield f"{score.left_out:,} longer sequences are left out"
+    if score.cut_short:
+        yield f"{score.cut_short:,} thoughts are cut short: they count as disagreements"
+    if score.ignored:
+        names = ", ".join(f"{name} ({count:,})" for name, count in score.ignored.items())
+        yield f"not compared, as such a network does not say it: {names}"
+    if score.disagreements:
+        cells = [[_short(each) for each in vars(place).values()] for place in score.disagreements]
+        yield TextTable(("place", "sequence", "answer", "expected", "network"), cells, "first disagreements")
+
+
+def _short(value: object) -> str:
+    """Return a value for a cell: symbols in a row, sets in order, at most a few dozen characters."""
+    if isinstance(value, list):
+        text = " | ".join(map(_short, value))
+    elif isinstance(value, tuple | frozenset):
+        text = " ".join(map(str, sorted(value) if isinstance(value, frozenset) else value)) or "(empty)"
+    else:
+        text = "no answer" if value is None else str(value)
+    return text if len(text) <= MAX_CELL else f"{text[: MAX_CELL - 1]}…"
+
+
+COMMANDS = (run, perplexity, score)

@@ -18,8 +18,8 @@ from vitrify.encoding import JsonObject
 from vitrify.errors import FolderError, InputError
 from vitrify.net.architecture import Architecture, Output, SequenceArchitecture
 from vitrify.net.conv import Convolutional, image_planes
-from vitrify.net.generate import generate
-from vitrify.net.inference import encode, encode_input, log_probabilities, logits_of_inputs
+from vitrify.net.generate import Generation, generate
+from vitrify.net.inference import BATCH_BYTES, encode, encode_input, log_probabilities, logits_of_inputs
 from vitrify.net.weights import Weights, has_architecture, has_positions
 from vitrify.spec.computation.connectivity import adjacency, read_graph
 from vitrify.spec.computation.thought import Concluding
@@ -182,16 +182,21 @@ class ImageAnswer(Answer):
 
 @dataclass(frozen=True)
 class GenerationAnswer(Answer):
-    """The `symbols` generated after a prompt, and what they mean by the spec, such as the outputs of a circuit."""
+    """The `symbols` generated after a prompt, and what they mean by the spec, such as the outputs of a circuit.
+
+    `cut_short` says what is missing of a chain of thought that did not come to its end; otherwise it is empty.
+    """
 
     kind = "thought"
     symbols: tuple[str, ...]
     stopped: bool
     conclusion: Mapping[str, str]
+    cut_short: str = ""
 
     def _fields(self) -> JsonObject:
         written = {"thought": list(self.symbols), "steps": len(self.symbols), "stopped": self.stopped}
-        return written | {"conclusion": dict(self.conclusion)}
+        missing = {"cut_short": self.cut_short} if self.cut_short else {}
+        return written | {"conclusion": dict(self.conclusion)} | missing
 
 
 def run(
@@ -203,7 +208,7 @@ def run(
     the last token. `top` limits next-token distributions to the most probable tokens. A network that reads numbers
     takes them as text, one that reads a graph takes its edges (`"a-b"`).
     """
-    (answer,) = _answers(weights, [tokens], [encode_input(weights, tokens)], all_positions, top)
+    (answer,) = answers_of(weights, [tokens], [encode_input(weights, tokens)], all_positions, top)
     return answer
 
 
@@ -218,7 +223,7 @@ def run_lines(weights: Weights[Architecture], lines: TextIO, all_positions: bool
                 inputs.append(encode_input(weights, tokens))
             except InputError as error:
                 raise InputError(f"standard input, line {number}: {error}") from None
-        yield from _answers(weights, sequences, inputs, all_positions, top)
+        yield from answers_of(weights, sequences, inputs, all_positions, top)
 
 
 def run_file(weights: Weights[Architecture], path: Path) -> Answer:
@@ -231,7 +236,7 @@ def run_file(weights: Weights[Architecture], path: Path) -> Answer:
         inputs, tokens = image_planes(weights.architecture, _image(path)[None])[0], []
     else:
         raise InputError("this network reads no images and no graphs: give its input as tokens")
-    (answer,) = _answers(weights, [tokens], [inputs], False, None)
+    (answer,) = answers_of(weights, [tokens], [inputs], False, None)
     return replace(answer, source=str(path))
 
 
@@ -239,14 +244,40 @@ def run_generation(
     weights: Weights[SequenceArchitecture], prompt: Sequence[str], steps: int, seed: int | None, spec: object
 ) -> GenerationAnswer:
     """Generate up to `steps` symbols after a prompt, with the conclusion of the spec where it can draw one."""
-    (generation,) = generate(weights, [prompt], steps, seed=seed)
-    prompt_symbols, symbols, conclusion = generation.prompt, generation.symbols, {}
-    if isinstance(spec, Spec) and isinstance(spec, Concluding):
-        meaning = spec.meaning(weights.architecture.output.kind, weights.architecture.inputs[1:])
-        if not meaning or not (set(prompt_symbols) <= set(meaning.inputs) and set(symbols) <= set(meaning.outputs)):
-            raise FolderError("the network and its spec do not speak about the same symbols and answers")
-        conclusion = dict(spec.conclusion(prompt_symbols, symbols))
-    return GenerationAnswer(prompt_symbols, symbols, generation.stopped, conclusion)
+    (answer,) = generation_answers(weights, [prompt], steps, seed, spec)
+    return answer
+
+
+def generation_answers(
+    weights: Weights[SequenceArchitecture],
+    prompts: Sequence[Sequence[str]],
+    steps: int | None,
+    seed: int | None,
+    spec: object,
+) -> list[GenerationAnswer]:
+    """Generate up to `steps` symbols after each prompt; without a number, up to the length that the network is for."""
+    net, answers = weights.architecture, dict[int, GenerationAnswer]()
+    for length in {len(prompt): None for prompt in prompts}:
+        most = max(0, net.max_length + 1 - length) if steps is None else steps
+        room = max(1, BATCH_BYTES // (8 * net.activations(net.pads + length + most)))
+        places = [place for place, prompt in enumerate(prompts) if len(prompt) == length]
+        for start in range(0, len(places), room):
+            batch = places[start : start + room]
+            generations = generate(weights, [prompts[place] for place in batch], most, seed=seed)
+            answers |= {place: _concluded(weights, each, spec) for place, each in zip(batch, generations, strict=True)}
+    return [answers[place] for place in range(len(prompts))]
+
+
+def _concluded(weights: Weights[SequenceArchitecture], generation: Generation, spec: object) -> GenerationAnswer:
+    """Return a generation with the conclusion of the spec, and what is missing of it."""
+    prompt, symbols = generation.prompt, generation.symbols
+    if not (isinstance(spec, Spec) and isinstance(spec, Concluding)):
+        return GenerationAnswer(prompt, symbols, generation.stopped, {})
+    meaning = spec.meaning(weights.architecture.output.kind, weights.architecture.inputs[1:])
+    if not meaning or not (set(prompt) <= set(meaning.inputs) and set(symbols) <= set(meaning.outputs)):
+        raise FolderError("the network and its spec do not speak about the same symbols and answers")
+    conclusion, missing = spec.conclusion(prompt, symbols), spec.missing(prompt, symbols)
+    return GenerationAnswer(prompt, symbols, generation.stopped, dict(conclusion), missing)
 
 
 def _image(path: Path) -> Array:
@@ -261,7 +292,7 @@ def _image(path: Path) -> Array:
     raise InputError(f"{path}: the name of an image file must end in .npy or .csv")
 
 
-def _answers(
+def answers_of(
     weights: Weights[Architecture],
     sequences: Sequence[Sequence[str]],
     inputs: Sequence[Array],

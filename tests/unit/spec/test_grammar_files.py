@@ -70,7 +70,7 @@ def test_files_are_read_by_the_ends_of_their_names(tmp_path: Path) -> None:
         assert read_spec(tmp_path / name) == grammar
     with pytest.raises(SpecError, match=r"must end in \.cfg, as it has no probabilities"):
         Grammar.from_text("S -> 'a'").write(tmp_path / "x.pcfg")
-    with pytest.raises(SpecError, match=r"must end in \.cfg or \.pcfg"):
+    with pytest.raises(SpecError, match=r"must end in \.cfg or \.pcfg or \.cfg\.json"):
         Grammar.read(tmp_path / "x.txt")
     with pytest.raises(SpecError, match="can't be read"):
         Grammar.read(tmp_path / "nothing.cfg")
@@ -79,7 +79,31 @@ def test_files_are_read_by_the_ends_of_their_names(tmp_path: Path) -> None:
         Grammar.read(tmp_path / "bytes.cfg")
 
 
+def test_rules_as_json_are_those_of_the_notation(tmp_path: Path) -> None:
+    """Symbols may be numbers, as in the grammars of PhysicsLM4."""
+    expected = Grammar.from_text("""
+        22 -> 21 20 | 20
+        21 -> '1' '2' | '3'
+        20 -> '2' '2' | '1'
+    """)
+    rules = '{"22": [[21, 20], [20]], "21": [[1, 2], [3]], "20": [[2, 2], [1]]}'
+    for text in (rules, f'{{"rules": {rules}, "name": "small"}}'):
+        assert read_spec(put(tmp_path, "x.cfg.json", text)) == expected
+
+
 BAD: list[tuple[str, str, str]] = [
+    ("{", "x.cfg.json", "x.cfg.json:1: this is no JSON"),
+    ("[" * 100_000, "x.cfg.json", "x.cfg.json: this is no JSON"),
+    ("[]", "x.cfg.json", "x.cfg.json: rules must be an object"),
+    ('{"rules": {}}', "x.cfg.json", "x.cfg.json: rules must be an object"),
+    ('{"S": [["a"], []]}', "x.cfg.json", "x.cfg.json: S must have a list of lists of symbols, none of them empty"),
+    ('{"S": [["a", 0.5]]}', "x.cfg.json", "x.cfg.json: S must have a list of lists of symbols"),
+    (
+        '{"S": [["a"]], "T": [["a"]]}',
+        "x.cfg.json",
+        "x.cfg.json: one symbol, the start, must stand on no right side, but",
+    ),
+    ('{"S": [["S", "a"], ["a"]]}', "x.cfg.json", "x.cfg.json: one symbol, the start, must"),
     ("", "x.cfg", "x.cfg: a grammar needs at least one rule"),
     ("# nothing\n", "x.cfg", "x.cfg: a grammar needs at least one rule"),
     ("S -> NP 'x'\n", "x.cfg", "x.cfg:1: the nonterminal NP has no rule"),

@@ -7,7 +7,19 @@ from fractions import Fraction
 import pytest
 
 from cases import each
-from vitrify.spec.programs.expression import Expr, apply, choose, count, expression, indices, tokens
+from vitrify.errors import SpecError
+from vitrify.spec.programs.expression import (
+    Expr,
+    aggregate,
+    apply,
+    choose,
+    count,
+    expression,
+    indices,
+    select,
+    tokens,
+)
+from vitrify.spec.programs.program import Program
 from vitrify.spec.programs.values import Domain, Values
 
 
@@ -51,3 +63,12 @@ def test_sums_are_those_of_all_pairs(factors: tuple[int, Fraction | int]) -> Non
     x, y = factors[0] * indices, apply("*", apply("min", count(tokens == "a"), 5), factors[1])
     assert domain(x + y, 5) == tuple(sorted({p + q for p in a for q in b}))
     assert domain(x - y, 5) == tuple(sorted({p - q for p in a for q in b}))
+
+
+def test_a_python_function_that_fails_is_named_also_where_others_read_its_values() -> None:
+    """The search for ambiguous aggregates runs the parts that have no problem, and no others."""
+    digit = apply(lambda token: int(token), tokens)
+    after = apply(lambda value, token: (value, token) == (1, "1"), digit, tokens)
+    other = aggregate(select(indices, indices - 1), apply(lambda token: token == "1", tokens), default=False)
+    with pytest.raises(SpecError, match=r"fails on '\?'"):
+        Program(after & other, ("1", "?"), 5)

@@ -200,6 +200,10 @@ class ProbabilisticAutomaton(Spec):
         ended = {"probability": f"{self.probability(string):.6g}"} if END in thought[-1:] else {}
         return {"string": " ".join(string)} | ended
 
+    def missing(self, prompt: Sequence[str], thought: Sequence[str]) -> str:
+        """Return the length of a string that has not ended."""
+        return "" if END in thought[-1:] else f"after {len(prompt) + len(thought)} letters the string has not ended"
+
 
 def _problems(automaton: ProbabilisticAutomaton) -> Iterator[str]:
     for what, names in (("state", automaton.states), ("letter", automaton.alphabet)):

@@ -121,10 +121,19 @@ class Circuit(Thinking):
         return tuple(self.BITS[bit] for bit in (rng.random(len(self.inputs)) < rng.random()).astype(int).tolist())
 
     def conclusion(self, prompt: Sequence[str], thought: Sequence[str]) -> dict[str, str]:
-        """Return the outputs that are determined by the inputs and the gates written so far, by name."""
+        """Return the outputs by name; those that the gates written so far do not determine are `unknown`."""
         bits = ["0", *prompt, *thought]
-        known = [(name, literal) for name, literal in self.outputs if literal >> 1 < len(bits)]
-        return {name: self.BITS[self.BITS.index(bits[e >> 1]) ^ (e & 1)] for name, e in known}
+        pairs = [(name, e >> 1, e & 1) for name, e in self.outputs]
+        return {
+            name: self.BITS[self.BITS.index(bits[variable]) ^ negated] if variable < len(bits) else "unknown"
+            for name, variable, negated in pairs
+        }
+
+    def missing(self, prompt: Sequence[str], thought: Sequence[str]) -> str:
+        """Return how many values are written, if an output is still unknown."""
+        unknown = [name for name, value in self.conclusion(prompt, thought).items() if value == "unknown"]
+        written = f"{len(thought)} of {len(self.gates)} gates are written"
+        return f"{written}, so that {', '.join(unknown)} can't be known" if unknown else ""
 
     @property
     def and_gates(self) -> int:

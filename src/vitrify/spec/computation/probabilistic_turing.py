@@ -261,6 +261,11 @@ class ProbabilisticTuringMachine(OneTapeMachine, Spec):
         each = {"steps per symbol": f"{len(steps) / len(string):.3g}"} if string else {}
         return {"string": " ".join(string), "halted": "yes" if halted else "no"} | each
 
+    def missing(self, prompt: Sequence[str], thought: Sequence[str]) -> str:
+        """Return the number of steps of a machine that has not halted."""
+        halted = self.conclusion(prompt, thought)["halted"] == "yes"
+        return "" if halted else f"after {len(prompt) + len(thought)} steps the machine has not halted"
+
 
 @dataclass(frozen=True)
 class Runs:

@@ -22,6 +22,9 @@ class Concluding(Protocol):
     def conclusion(self, prompt: Sequence[str], thought: Sequence[str]) -> Mapping[str, str]:
         """Return the conclusion, in words a person understands."""
 
+    def missing(self, prompt: Sequence[str], thought: Sequence[str]) -> str:
+        """Return what a thought that was cut short lacks, in words; nothing if it is complete."""
+
 
 class Thinking(Spec):
     """A spec with a chain of thought: each next symbol is determined by the prompt and the symbols written so far."""

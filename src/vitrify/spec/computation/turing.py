@@ -262,6 +262,11 @@ class TuringMachine(OneTapeMachine, Thinking):
         shown = [tape.get(cell, self.blank) for cell in range(min(cells), max(cells) + 1)] if cells else []
         return summary | {"tape": " ".join(shown)}
 
+    def missing(self, prompt: Sequence[str], thought: Sequence[str]) -> str:
+        """Return the state of a machine that has not halted."""
+        state = self.conclusion(prompt, thought)["state"]
+        return "" if state in self.halt else f"after {len(thought)} steps the machine has not halted (state {state})"
+
 
 def table_text(rows: Iterable[tuple[str, str, object]]) -> Iterator[str]:
     """Yield the lines of the tables of all states, from states, symbols read and the values there."""

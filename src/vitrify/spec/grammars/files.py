@@ -1,4 +1,4 @@
-"""Reader of NLTK's notation for grammars: `.cfg` files, and `.pcfg` files with probabilities.
+"""Readers of grammars: NLTK's notation (`.cfg` files, `.pcfg` files with probabilities) and JSON (`.cfg.json`).
 
     # a comment
     %start S
@@ -8,10 +8,16 @@
 Words stand in single or double quotes, alternatives are separated by |, the arrow may be →, and a backslash at the end
 of a line continues it on the next one. The start symbol is the first left side unless %start names it. Fractions,
 exponents, `→` and comments after a rule are extensions of NLTK's notation.
+
+A `.cfg.json` file is an object `{"S": [["NP", "VP"], …], …}` of right sides by left side, or has it under the key
+`rules`, as grammars of PhysicsLM4 are published (written from a public description [K]; Z. Allen-Zhu and Y. Li,
+Physics of language models: part 1, arXiv 2305.13673). Symbols may be numbers; those without right sides are words. The
+start symbol is the one that stands on no right side.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -29,7 +35,7 @@ TOKEN = re.compile(
     rf"|(?P<chance>\[[^\[\]]*\])|(?P<name>{NAME.pattern})"
 )
 NUMBER = re.compile(r"(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,2})?|\d+\s*/\s*\d+", re.ASCII)
-SUFFIXES = (".cfg", ".pcfg")
+SUFFIXES = (".cfg", ".pcfg", ".cfg.json")
 
 Token = tuple[str, str]
 """The kind of a token (a group of TOKEN), and its text."""
@@ -62,8 +68,9 @@ def read_text(text: str, file: str | None = None) -> tuple[str, tuple[Rule, ...]
 
 
 def read_file(path: Path) -> tuple[str, tuple[Rule, ...], GrammarSource]:
-    """Return the same for a `.cfg` or `.pcfg` file; the first must not have probabilities, the second must."""
-    start, rules, source = read_text(text_of(path, *SUFFIXES), str(path))
+    """Return the same for a file; a `.cfg` file must not have probabilities, a `.pcfg` file must."""
+    text = text_of(path, *SUFFIXES)
+    start, rules, source = read_text(text, str(path)) if path.suffix != ".json" else read_rules(text, str(path))
     weighted = [rule.probability is not None for rule in rules]
     if path.suffix == ".cfg" and any(weighted):
         message = "a .cfg file has no probabilities; name the file .pcfg"
@@ -71,6 +78,35 @@ def read_file(path: Path) -> tuple[str, tuple[Rule, ...], GrammarSource]:
     if path.suffix == ".pcfg" and rules and not any(weighted):
         source.problems.append(source.at("every rule of a .pcfg file needs a probability, as in S -> 'a' [1.0]", 0))
     return start, rules, source
+
+
+def read_rules(text: str, file: str | None = None) -> tuple[str, tuple[Rule, ...], GrammarSource]:
+    """Return the same for a JSON object of right sides by left side."""
+    source = GrammarSource(file)
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        source.problems.append(Problem(f"this is no JSON: {error}", file, getattr(error, "lineno", None)))
+        return "S", (), source
+    table = data.get("rules", data) if isinstance(data, dict) else None
+    if not isinstance(table, dict) or not table:
+        source.problems.append(Problem('rules must be an object, as {"S": [["NP", "VP"]], "NP": [["dogs"]]}', file))
+        return "S", (), source
+    rules: list[Rule] = []
+    for lhs, sides in table.items():
+        lists = isinstance(sides, list) and all(isinstance(side, list) and side for side in sides)
+        if not lists or not sides or not all(type(symbol) in (str, int) for side in sides for symbol in side):
+            source.problems.append(Problem(f"{lhs} must have a list of lists of symbols, none of them empty", file))
+            source.claimed.add(lhs)
+            continue
+        names = [list(map(str, side)) for side in sides]
+        rules += [Rule(lhs, tuple(Symbol(name, name not in table) for name in side)) for side in names]
+    used = {symbol.name for rule in rules for symbol in rule.rhs}
+    starts = [lhs for lhs in table if lhs not in used]
+    if len(starts) != 1 and not source.problems:
+        named = ", ".join(starts[:5]) or "none does"
+        source.problems.append(Problem(f"one symbol, the start, must stand on no right side, but {named}", file))
+    return (starts or ["S"])[0], tuple(rules), source
 
 
 def _joined_lines(text: str) -> Iterator[tuple[int, str]]:

@@ -77,7 +77,7 @@ class Grammar(Spec):
 
     @classmethod
     def read(cls, path: str | Path) -> Grammar:
-        """Read a `.cfg` or `.pcfg` file; a SpecError names every wrong line."""
+        """Read a `.cfg`, `.pcfg` or `.cfg.json` file; a SpecError names every wrong line."""
         return cls(*read_file(Path(path)))
 
     @property
@@ -362,4 +362,11 @@ class Grammar(Spec):
         return frozenset(self.terminals)
 
 
-KIND = Kind(Grammar, {".cfg": "context-free grammar", ".pcfg": "context-free grammar with probabilities"})
+KIND = Kind(
+    Grammar,
+    {
+        ".cfg": "context-free grammar",
+        ".pcfg": "context-free grammar with probabilities",
+        ".cfg.json": "rules of a context-free grammar as JSON",
+    },
+)

@@ -45,7 +45,8 @@ class Values:
             args = tuple(rebuilt[id(arg)] for arg in node.args)
             before, self._line = len(self.problems), self.lines.get(node)
             unclear = any(id(arg) in self.unclear for arg in args)
-            node_with_tables = rebuilt[id(node)] = node if unclear else self._rebuilt(node, args)
+            unchanged = type(node)(node.op, args, node.data)
+            node_with_tables = rebuilt[id(node)] = unchanged if unclear else self._rebuilt(node, args)
             self._inferred.append(node_with_tables)
             if not isinstance(node_with_tables, Selector) and id(node_with_tables) not in self._domains:
                 self._domains[id(node_with_tables)] = (0,) if unclear else self._infer(node_with_tables)
