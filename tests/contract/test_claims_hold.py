@@ -136,6 +136,17 @@ def test_a_claim_about_training_runs_quickly_and_rejects_its_nulls(name: str, tm
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("name", BUILT)
+def test_it_also_holds_at_large_scale(name: str) -> None:
+    if claim_of(HEADLINES[name]).large is None:
+        pytest.skip("it has one scale only")
+    outcome = run_claim(HEADLINES[name], scale="large")
+    assert outcome.evidence.verdict == "holds", outcome.evidence.witness
+    assert outcome.saboteur_rejected
+    assert outcome.scale == "large"
+
+
+@pytest.mark.slow
 def test_it_is_deterministic(headline: Headline) -> None:
     outcomes = []
     for _ in range(2):

@@ -11,8 +11,10 @@ import numpy as np
 from vitrify.certification.checking import net_check
 from vitrify.certification.evidence import Progress
 from vitrify.net.architecture import Architecture
-from vitrify.net.sparse import is_sparse
+from vitrify.net.sparse import is_sparse, nonzeros
 from vitrify.net.weights import A, Weights
+
+FACTORS = (-1.0, 0.5, 1.5)  # of a weight in a mutant of one weight
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +66,31 @@ def mutants(weights: Weights[A], count: int, seed: int) -> Iterator[Mutant[A]]:
             shape = weights.arrays[name].shape
             index = ", ".join(str(int(i)) for i in np.unravel_index(row, shape[:-1] if len(shape) > 1 else shape))
             yield Mutant(f"{name}[{index}] zeroed", weights.with_array(name, _zeroed(weights, name, row)), "zeroed")
+
+
+def single_weight_mutants(weights: Weights[A], count: int, seed: int) -> Iterator[Mutant[A]]:
+    """Yield different random mutants of one weight, which changes its sign, or loses or gains half of its size.
+
+    Every weight that is not zero is equally likely; inverse temperatures are left alone.
+    """
+    rng = np.random.default_rng(seed)
+    names = [name for name in sorted(weights.arrays) if not name.endswith(".beta")]
+    ends = np.cumsum([nonzeros(weights.arrays[name]) for name in names])
+    choices = len(FACTORS) * int(ends[-1]) if ends.size else 0
+    for choice in rng.choice(choices, min(count, choices), replace=False).tolist() if choices else ():
+        place, factor = choice // len(FACTORS), FACTORS[choice % len(FACTORS)]
+        at = int(np.searchsorted(ends, place, side="right"))
+        name, array = names[at], weights.arrays[names[at]].copy()
+        number = place - int(ends[at - 1] if at else 0)  # of the weight in its array
+        if is_sparse(array):
+            row = int(np.searchsorted(array.indptr, number, side="right")) - 1
+            index: tuple[int, ...] = (row, int(array.indices[number]))
+            array.data[number] *= factor
+        else:
+            index = tuple(int(axis[number]) for axis in np.nonzero(array))
+            array[index] *= factor
+        what = f"{name}[{', '.join(map(str, index))}] times {factor:g}"
+        yield Mutant(what, weights.with_array(name, array), "weight")
 
 
 def mutation_test(

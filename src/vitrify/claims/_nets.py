@@ -7,19 +7,23 @@ and a saboteur that changes part of one array (`zeroing`, `edited`). Checks that
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
-from itertools import cycle
+from itertools import count, cycle, islice
 from types import MappingProxyType
 from typing import Any, TypedDict, Unpack
 
+import numpy as np
+
+from vitrify.arrays import Arrays
 from vitrify.certification.checking import net_check
 from vitrify.certification.evidence import CaseKind, Domain, Evidence, Method, Quantity, combine, quantities
 from vitrify.claims.catalogue import Claim, Subject, Subjects
 from vitrify.constructions.catalogue import Attention, DeclaredSizes, build, chosen
 from vitrify.constructions.ngram import Variant
 from vitrify.errors import BuildRefused
+from vitrify.net.inference import batch_logits, with_pads
 from vitrify.net.sparse import nonzeros
 from vitrify.net.transformer import Transformer
 from vitrify.net.weights import Weights
@@ -27,9 +31,9 @@ from vitrify.spec.ngrams.families import random_ngram
 
 # A file of a claim about built nets imports these from here.
 __all__ = ["ATTENTIONS", "SOFT", "CaseKind", "Claim", "Domain", "Evidence", "Method", "Quantity", "Subject", "Subjects"]
-__all__ += ["Weights", "built", "check_net", "check_ngram", "checking", "combine", "divided", "edited", "in_turn"]
-__all__ += ["ngram_subjects", "quantities", "refused", "sized", "without_norms", "witnessed", "zeroed"]
-__all__ += ["zeroing"]
+__all__ += ["Weights", "alike", "built", "check_net", "check_ngram", "check_truths", "checking", "combine", "divided"]
+__all__ += ["edited", "groups", "in_turn", "on_every_member", "on_groups"]
+__all__ += ["ngram_subjects", "quantities", "refused", "sized", "without_norms", "witnessed", "zeroed", "zeroing"]
 
 Index = object  # of an array: a number, a slice, a list, or a tuple of these
 Check = Callable[[Subject], Evidence]
@@ -75,6 +79,16 @@ def ngram_subjects(shape: Variant) -> Subjects:
             yield built(name, model, shape, attention=attention, max_length=24)
 
 
+def groups(members: Iterable[Subject], size: int, of: str) -> Subjects:
+    """Yield subjects that stand for `size` others each, which `on_groups` goes through; `of` names what these are."""
+    parts = iter(members)
+    for number in count():
+        own = tuple(islice(parts, size))
+        if not own:
+            return
+        yield Subject(f"{of} {number * size + 1} to {number * size + len(own)}", data={"members": own})
+
+
 def refused(construct: Callable[[], object]) -> bool:
     """Return whether a construction is refused."""
     try:
@@ -115,6 +129,44 @@ def checking(**effort: Unpack[Effort]) -> Check:
     return lambda subject: check_net(subject, **effort)
 
 
+def check_truths(subject: Subject, longest: int, samples: int = 8) -> Evidence:
+    """Return the check of a net against a logic's `holds`: all words of a length and random ones, every prefix."""
+    net, spec, rng = subject.weights.architecture, subject.spec, np.random.default_rng(0)
+    size, witness = len(spec.alphabet), None
+    short = np.indices((size,) * longest).reshape(longest, -1).T
+    for words in (short, rng.integers(0, size, (samples, net.max_length))):
+        true = batch_logits(subject.weights, with_pads(net, words + 1))[:, net.pads :].argmax(axis=-1) == 1
+        wrong = np.argwhere(true != spec.holds(words))
+        if len(wrong) and witness is None:
+            row, at = wrong[wrong[:, 1].argmin()].tolist()
+            word = [spec.alphabet[letter] for letter in words[row, : at + 1]]
+            witness = {"word": word, "expected": str(not true[row, at]), "actual": str(true[row, at])}
+    domains = (
+        Domain(CaseKind.WORDS, Method.SAMPLED, sum(size**n for n in range(1, longest + 1)), 1, longest),
+        Domain(CaseKind.RANDOM_WORDS, Method.SAMPLED, samples, net.max_length, net.max_length),
+    )
+    return witnessed(witness, len(short) * longest + samples * net.max_length, *domains, seed=0)
+
+
+def on_groups(check: Check, each: Check | None = None) -> Check:
+    """Return a check that goes through the members of groups, by a check of their own, and counts those that hold."""
+
+    def run(subject: Subject) -> Evidence:
+        if "members" not in subject.data:
+            return check(subject)
+        whole = combine({member.name: (each or check)(member) for member in subject.data["members"]})
+        held = sum(part.verdict == "holds" for part in whole.parts.values())
+        domains: dict[tuple[object, ...], Domain] = {}
+        for domain in (domain for _, leaf in whole.leaves() for domain in leaf.domains):
+            key = domain.kind, domain.key, domain.shortest, domain.longest
+            total = (domains[key].count or 0) if key in domains else 0
+            domains[key] = replace(domain, count=total + (domain.count or 0))
+        counted = Quantity("members that hold", held, len(whole.parts), "=")
+        return replace(whole, domains=tuple(domains.values()), parts={}).adding(counted)
+
+    return run
+
+
 def sized(
     subject: Subject, declared: Mapping[str, object] | None = None, measured: Mapping[str, object] | None = None
 ) -> tuple[Quantity, ...]:
@@ -127,6 +179,11 @@ def sized(
     counted = {name: getattr(size, name) for name in exact if name not in (measured or {})}
     bounded = {name: getattr(size, name) for name in sizes.at_most}
     return *quantities(exact, {**counted, **(measured or {})}), *quantities(sizes.at_most, bounded, "<=")
+
+
+def alike(one: Arrays, other: Arrays) -> bool:
+    """Return whether all arrays of two networks are equal, byte by byte."""
+    return one.keys() == other.keys() and all(array.tobytes() == other[name].tobytes() for name, array in one.items())
 
 
 def witnessed(
@@ -159,6 +216,16 @@ def edited(subject: Subject, name: str, index: Index = EVERYTHING, *, times: flo
     array = subject.weights.arrays[name].copy()
     array[index] = times * array[index] + plus if times else plus
     return replace(subject, weights=subject.weights.with_array(name, array))
+
+
+def on_every_member(sabotage: Sabotage) -> Sabotage:
+    """Return a saboteur that breaks all members of a group."""
+
+    def run(subject: Subject) -> Subject:
+        members = subject.data.get("members")
+        return sabotage(subject) if members is None else subject.with_data(members=tuple(map(sabotage, members)))
+
+    return run
 
 
 def zeroed(subject: Subject, name: str, index: Index = EVERYTHING) -> Subject:

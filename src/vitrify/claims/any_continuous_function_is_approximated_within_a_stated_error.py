@@ -5,24 +5,28 @@ on Kuhn's triangulation of the grid is within $\frac34 Lh$ of $f$ if $L$ is its 
 and within $\frac{M}{8} d h^2$ if $M$ bounds the spectral norm of its second derivatives. A transformer with three heads
 for each vertex whose value is not 0, on $d+1$ positions in three blocks, computes the interpolant: up to rounding under
 hard attention, and within a stated error under softmax. More generally, every continuous piecewise linear function on a
-triangulation of a box is a maximum of minima of its affine functions, and a transformer of three blocks computes it.
+triangulation of a box is a maximum of minima of its affine functions, and a transformer of three blocks computes it. It
+is also a difference of two maxima of affine functions, and a transformer of two blocks with two heads computes it.
 Why: The hat function of a vertex is made of three maxima (`spec/geometry/grid.py`), and heads take maxima. The error of
 an interpolant is a mean over the vertices of a simplex (`constructions/approximation.py`). Cells inside the simplices
-determine the minima (`spec/geometry/triangulation.py`).
+determine the minima (`spec/geometry/triangulation.py`). Adding $\frac12\lvert a - b\rvert$ for the pieces $a, b$ at
+facets where the function bends downwards makes it convex, and what is added is convex.
 Checked: Grids of 2, 4 and 8 cells along each of two variables, and of 1, 2 and 3 along three: sizes; the error at 1,000
 random points and the middles of all cells is at most the stated one; that of the interpolant falls like $h$ and $h^2$,
 reaches 74 % of the first bound and attains the second. Random triangulations and grids in two and three variables: at
-vertices, bends and 1,000 random points; for two variables under hard attention the largest distance on the whole box,
-in fractions from the stored weights.
+vertices, bends and 1,000 random points, by minima and as differences of convex functions; for two variables under hard
+attention the largest distance on the whole box, in fractions from the stored weights.
 Not checked: All functions: the bounds are proved, not tried, and the constant of $f$ is believed unless samples
 contradict it. Under softmax, points are sampled; the bound on the emulation error there is some hundred times too
 large. The number of vertices grows like $\epsilon^{-d}$ or $\epsilon^{-d/2}$. Functions of whole sequences (Yun et al.
 2020, arXiv 1912.10077) are not approximated.
 Source: Maxout networks are universal approximators by Goodfellow et al. 2013, arXiv 1302.4389 [S]; transformers compute
 maxout networks by Gu, Yang & Zhou 2026, arXiv 2603.03084 [A]; maxima of minima by Tarela & Martínez 1999 and by
-Ovchinnikov 2002 [S]; the construction and the constants are our own derivation.
+Ovchinnikov 2002 [S]; differences of convex functions by way of hyperplanes [K]; the construction and the constants are
+our own derivation.
 Saboteur: Hat functions without the sum of two maxima, $\max(0, 1 - \max_i |z_i|)$; for triangulations one minimum per
-simplex, of the functions that are larger in its middle.
+simplex, of the functions that are larger in its middle; for differences of convex functions half of what has to be
+added.
 """
 
 from __future__ import annotations
@@ -56,7 +60,7 @@ from vitrify.constructions.maxout import maxout
 from vitrify.kit import assemble
 from vitrify.net.transformer import Transformer
 from vitrify.spec.geometry.grid import GridFunction
-from vitrify.spec.geometry.max_min import lattice, minimal
+from vitrify.spec.geometry.max_min import difference, lattice, minimal
 from vitrify.spec.geometry.maxout import Layer, Maxout
 from vitrify.spec.geometry.regions import value
 from vitrify.spec.geometry.triangulation import Triangulation, kuhn, random_triangulation
@@ -65,6 +69,7 @@ POINTS = 1000  # random points of an approximation
 SLOPE_TOLERANCE = 0.2  # of the power of the step with which the error falls
 ATTAINED = 0.999  # of the bound for second derivatives, by a quadratic function
 TIP = (2 / 3, 1 / 3)
+CONVEX = "convex-difference"
 Function = Callable[[Floats], Floats]
 
 
@@ -99,6 +104,15 @@ def subjects() -> Subjects:
         spec = random_triangulation(inner, seed, dimensions=dimensions)
         name = f"{len(spec.simplices)} simplices in {dimensions} variables, seed {seed}, {attention}"
         yield built(name, spec, attention=attention)
+    for dimensions, inner, seed, attention in (
+        (2, 2, 0, "hard"),
+        (2, 4, 1, "hard"),
+        (2, 9, 2, "softmax"),
+        (3, 2, 2, "hard"),
+    ):
+        spec = random_triangulation(inner, seed, dimensions=dimensions)
+        name = f"{len(spec.simplices)} simplices in {dimensions} variables, seed {seed}, convex difference, {attention}"
+        yield built(name, spec, CONVEX, {"convex": True}, attention=attention)
     for cells in ((3, 2), (2, 1, 2)):
         values = np.random.default_rng(0).normal(size=int(np.prod([n + 1 for n in cells]))).round(2)
         grid = GridFunction(box=((-1.0, 1.0),) * len(cells), cells=cells, values=tuple(values.tolist()))
@@ -178,7 +192,8 @@ def _pieces(subject: Subject) -> Evidence:
 
 def sabotage(subject: Subject) -> Subject:
     if subject.spec is not None:
-        wrong = _pyramids(subject.spec) if isinstance(subject.spec, GridFunction) else _one_per_simplex(subject.spec)
+        make = _half_folded if "convex" in subject.data else _one_per_simplex
+        wrong = _pyramids(subject.spec) if isinstance(subject.spec, GridFunction) else make(subject.spec)
         return replace(subject, weights=_net(wrong, subject.weights.about["attention"]))
     nets = [(number, eps, _wrong(net)) for number, eps, net in subject.data["nets"]]
     return replace(subject, data={**subject.data, "nets": nets})
@@ -209,6 +224,12 @@ def _one_per_simplex(spec: Triangulation) -> Maxout:
         height = value(own, middle)
         sets.append(frozenset({own, *(other for other in spec.pieces if value(other, middle) >= height)}))
     return lattice(minimal(sets), spec.radius)
+
+
+def _half_folded(spec: Triangulation) -> Maxout:
+    """Return the difference that would be right if the functions that are added were twice as large."""
+    half = [tuple(number / 2 for number in fold) for fold in spec.folds]
+    return difference(*spec.difference(half), spec.radius)
 
 
 CLAIM = Claim(subjects, check, sabotage, id="R33", standing="theorem", certified="sampled")

@@ -17,6 +17,7 @@ from vitrify.certification.evidence import Evidence, JsonData, Method, Verdict, 
 from vitrify.claims import evidence_folder, matches
 from vitrify.claims.protocol.certificates import certificate, compact
 from vitrify.claims.protocol.measurements import Measured
+from vitrify.claims.protocol.mutants import CertifiedNet, with_mutants
 from vitrify.claims.protocol.planning import MIN_REJECTION, Plan
 from vitrify.encoding import Json
 from vitrify.errors import InputError
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 PACKAGE = "vitrify.claims"
 Standing = Literal["theorem", "experiment", "conjecture"]  # of the statement in its source, not of the check here
-Scale = Literal["quick", "large"]  # two CPU cores, a minute or so; one GPU, some minutes
+Scale = Literal["quick", "large"]  # two CPU cores, a minute or so; some minutes, of one GPU where a claim trains
 Progress = Callable[[str], None]
 Subjects: TypeAlias = Iterator["Subject"]
 Figures: TypeAlias = Mapping[str, Mapping[str, Any]]  # the data that a claim's figure is drawn from, by subject
@@ -82,7 +83,8 @@ class Claim:
     `id` is its number in the atlas, like R14; claims about one theorem share it. `standing` is what the source gives
     for the statement: a theorem, an experiment or a conjecture. `check` measures on one subject what is stated;
     `sabotage` breaks a subject so that `check` must fail. `certified` is the weakest method that certifies its exact
-    nets; `uncertified` says why there is none. Checking all `subjects` takes at most `budget_seconds` of one core.
+    nets; `uncertified` says why there is none. Checking all `subjects` takes at most `budget_seconds` of one core;
+    `large` gives more of them, checked at large scale in some minutes.
 
     A claim about training or generalization, made by `Claim.planned`, has a `plan`, and instead of `check` and
     `sabotage` a function `measure` that trains (by default, its trials), a function `judge` of what was measured, and
@@ -125,6 +127,10 @@ class Claim:
         """Return a claim about training or generalization."""
         about: dict[str, Any] = {"id": id, "standing": standing, "budget_seconds": budget_seconds}
         return cls(subjects, plan=plan, judge=judge, nulls=nulls, large=large, draw=draw, measure=measure, **about)
+
+    def subjects_at(self, scale: Scale) -> Iterable[Subject]:
+        """Return the subjects at a scale; a claim without large ones has the same at both."""
+        return self.large() if self.large and scale == "large" else self.subjects()
 
 
 @dataclass(frozen=True)
@@ -312,7 +318,7 @@ def run_claim(
 
         return judging.judge(headline, claim, scale, judging.measure(headline, claim, scale, progress, trainings))
     start = time.perf_counter()
-    outcome = _examined(headline, claim, progress)
+    outcome = _examined(headline, claim, progress, scale)
     if headline.path is not None:
         from vitrify.claims.protocol.contract import hold_to_contract
 
@@ -320,13 +326,14 @@ def run_claim(
     return replace(outcome, evidence=replace(outcome.evidence, seconds=time.perf_counter() - start))
 
 
-def _examined(headline: Headline, claim: Claim, progress: Progress | None) -> Outcome:
+def _examined(headline: Headline, claim: Claim, progress: Progress | None, scale: Scale) -> Outcome:
     parts: dict[str, Evidence] = {}
     certificates: dict[str, Evidence] = {}
     saboteurs: dict[str, Evidence] = {}
+    nets: list[CertifiedNet] = []
     assert claim.check is not None
     assert claim.sabotage is not None
-    for subject in distinct(headline, claim.subjects()):
+    for subject in distinct(headline, claim.subjects_at(scale)):
         if progress:
             progress(f"{headline.name}: {subject.name}")
         start = time.perf_counter()
@@ -335,16 +342,18 @@ def _examined(headline: Headline, claim: Claim, progress: Progress | None) -> Ou
         if evidence.verdict == "holds" and subject.exact and subject.spec is not None and subject.weights is not None:
             certified = certificate(subject.weights, subject.spec, evidence)
             certificates[subject.name] = compact(certified)
+            net = CertifiedNet(subject.name, subject.weights, subject.spec, certificates[subject.name])
+            nets += [net] if net.cheap and certified.verdict == "holds" else []
             evidence = evidence if certified.verdict == "holds" else certified
         parts[subject.name] = replace(evidence, checked=None)  # the net may go
         saboteurs[subject.name] = rejection(claim.check(claim.sabotage(subject)))
-    evidence = combine(parts)
+    evidence = with_mutants(combine(parts), nets, len(certificates))
     unnoticed = [name for name, broken in saboteurs.items() if broken.verdict == "holds"]
     if unnoticed and evidence.verdict == "holds":
         passed = f"the saboteur passed on {', '.join(map(repr, unnoticed))}: {PROVES_NOTHING}"
         evidence = replace(evidence, verdict="undecided", notes=(*evidence.notes, passed))
     identity = headline.name, claim.id, claim.standing, headline.title
-    return Outcome(*identity, "quick", evidence, not unnoticed, certificates, saboteurs)
+    return Outcome(*identity, scale, evidence, not unnoticed, certificates, saboteurs)
 
 
 def distinct(headline: Headline, subjects: Iterable[Subject]) -> Iterator[Subject]:

@@ -258,7 +258,9 @@ def check(
     trained: Annotated[
         bool | None, opt("Check all that train networks, or all others.", "--trained/--untrained")
     ] = None,
-    scale: Annotated[Scale, opt("quick: two CPU cores, a minute per claim; large: one GPU, some minutes.")] = "quick",
+    scale: Annotated[
+        Scale, opt("quick: two CPU cores, a minute per claim; large: some minutes, on one GPU if it trains.")
+    ] = "quick",
     record: Annotated[
         Path | None, opt("Write the evidence to DIR/NAME.json; learned claims need a committed plan.", metavar="DIR")
     ] = None,
@@ -321,7 +323,7 @@ def _outcomes(outcomes: list[Outcome]) -> Iterator[Part]:
 
 def atlas(
     out: Annotated[Path, opt("Write the site here.", "--out", "-o", metavar="DIR")] = ATLAS,
-    scale: Annotated[Scale, opt("Scale of the checks that run now; large needs one GPU.")] = "quick",
+    scale: Annotated[Scale, opt("Scale of the checks that run now; claims that train need a GPU for large.")] = "quick",
     only: Annotated[
         list[str] | None, opt("Only this claim; repeatable.", metavar="NAME", autocompletion=CLAIM_NAMES)
     ] = None,

@@ -15,7 +15,7 @@ small as $1/(N+1)$, which a layer norm over two dimensions of its own turns into
 With a norm, at position $i$, a count $c$ is represented by its share $c/(i+1)$, BOS being one of the $i+1$ positions,
 and a number $n$ by $n$ times the share of BOS. So $l \ge r$ is the sign of the share of $2(l - r) + 1$, an odd number:
 it is never 0, but it may be as small as $1/(i+1)$. A pair $(z, -z)$ goes through a norm over its own two dimensions and
-is $(\pm1, \mp1)$. No weight but the flags for `MOD` depends on the length of words.
+is $(\pm1, \mp1)$. No weight but the flags for `MOD` and `AT` depends on the length of words.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from functools import reduce
 import numpy as np
 
 from vitrify.constructions.catalogue import Attention, DeclaredSizes, MaxLength, Mode, construction
-from vitrify.constructions.program import program_net
+from vitrify.constructions.program import position_flag, program_net
 from vitrify.kit.gadgets.extremes import minimum
 from vitrify.kit.gadgets.signs import sign
 from vitrify.kit.gadgets.steps import steps
@@ -34,6 +34,7 @@ from vitrify.kit.heads.average import mean
 from vitrify.kit.network import Affine, AttentionKind, Builder, Flag, Network, Output, Readout, Reals, Space
 from vitrify.spec.logic.crasp import MEANINGS, Crasp
 from vitrify.spec.logic.crasp_text import Step, references
+from vitrify.spec.logic.truth import POSITIONAL
 from vitrify.spec.programs.program import BEGIN
 
 NUMBERS = ("+", "-", "neg", "*", "min", "max", "if")
@@ -152,9 +153,8 @@ class _ShareCompiler:
             table = np.array([[float(symbol == letter)] for symbol in self.net.inputs])
             table[0] = 0.0
             return Affine.copy(self.net.embed(f"is {letter}", Flag(), table))
-        if operator == "MOD":
-            at = np.arange(self.net.max_length) % int(step[2]) == int(step[1])
-            return Affine.copy(self.net.embed_position(f"MOD({step[1]}, {step[2]})", Flag(), at[:, None].astype(float)))
+        if operator in POSITIONAL:
+            return Affine.copy(position_flag(self.net, step))
         if operator == "not":
             return _not(self.truth(reads[0]))
         if operator in CONNECTIVES:

@@ -7,21 +7,25 @@ In the spirit of Gu, Yang & Zhou (2026, arXiv 2603.03084), by whom a transformer
   for the maximum (`spec/geometry/max_min.py`), on as many positions as the largest set or $K$.
 - A triangulation is brought to this form (`spec/geometry/triangulation.py`). With $n$ different affine functions on
   $N$ simplices, each is cut into at most $C = \sum_{k \le d} \binom{n-1}{k}$ cells, so $K \le NC$.
+- A triangulation is also a difference of two convex functions, each a maximum of affine functions: two heads in one
+  attention layer (`convex-difference`, as for maxout networks of one variable). With $m$ inner facets at which the
+  function bends downwards, they have at most $NC$ pieces each, $C = \sum_{k \le d} \binom{m}{k}$.
 - A grid with values other than 0 at $V$ vertices has $2V$ heads for the maxima within hats and $V$ for the hats, on
   $d + 1$ positions (`spec/geometry/grid.py`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import comb
 
 from vitrify.constructions.catalogue import Attention, BuildRefused, DeclaredSizes, Tolerance, construction
 from vitrify.constructions.maxout import maxout, sizes_of
 from vitrify.errors import InputError
 from vitrify.kit.network import Network
-from vitrify.spec.geometry.cpwl import Cpwl
 from vitrify.spec.geometry.grid import GridFunction
-from vitrify.spec.geometry.max_min import MaxMin
+from vitrify.spec.geometry.max_min import MaxMin, difference
+from vitrify.spec.geometry.maxout import Maxout
 from vitrify.spec.geometry.triangulation import Triangulation
 
 
@@ -47,6 +51,13 @@ def hat_sizes(spec: GridFunction) -> DeclaredSizes:
     return sizes_of(spec.inputs, layers if count else [(1,)])
 
 
+def difference_sizes(spec: Triangulation) -> DeclaredSizes:
+    """Return bounds, by the number of simplices and of hyperplanes on which facets lie at which the function bends."""
+    pieces = len(spec.simplices) * sum(comb(len(spec.folds), k) for k in range(spec.inputs + 1))
+    width = max(spec.inputs, 4) + pieces
+    return DeclaredSizes(at_most={"layers": 2, "heads": 2, "units": 2 * pieces + 4, "d_model": width})
+
+
 @construction(
     "max-min",
     "heads for the minima, one head for their maximum",
@@ -56,7 +67,7 @@ def hat_sizes(spec: GridFunction) -> DeclaredSizes:
 )
 def max_min(spec: MaxMin, *, attention: Attention = "softmax", tolerance: Tolerance | None = None) -> Network:
     """Return the network of a function that is given as an expression."""
-    return _through_maxout(spec, "max-min", attention, tolerance)
+    return _through_maxout(spec.maxout, "max-min", attention, tolerance)
 
 
 @construction(
@@ -70,7 +81,22 @@ def triangulation(
     spec: Triangulation, *, attention: Attention = "softmax", tolerance: Tolerance | None = None
 ) -> Network:
     """Return the network of a function that is given by its values on a triangulation."""
-    return _through_maxout(spec, "triangulation", attention, tolerance)
+    return _through_maxout(spec.maxout, "triangulation", attention, tolerance)
+
+
+@construction(
+    "convex-difference",
+    "functions on triangulations: two heads in one attention layer",
+    difference_sizes,
+    certified=("sampled", "sampled"),
+)
+def convex_difference(
+    spec: Triangulation, *, attention: Attention = "softmax", tolerance: Tolerance | None = None
+) -> Network:
+    """Return the network of a function on a triangulation as the difference of two convex ones."""
+    return _through_maxout(
+        lambda: difference(*spec.difference(spec.folds), spec.radius), "convex-difference", attention, tolerance
+    )
 
 
 @construction(
@@ -82,12 +108,14 @@ def triangulation(
 )
 def hats(spec: GridFunction, *, attention: Attention = "softmax", tolerance: Tolerance | None = None) -> Network:
     """Return the network of a function that is given by its values on a grid."""
-    return _through_maxout(spec, "hats", attention, tolerance)
+    return _through_maxout(spec.maxout, "hats", attention, tolerance)
 
 
-def _through_maxout(spec: Cpwl, name: str, attention: Attention, tolerance: Tolerance | None) -> Network:
+def _through_maxout(
+    network: Callable[[], Maxout], name: str, attention: Attention, tolerance: Tolerance | None
+) -> Network:
     """Return the network of a function's maxout network; what is too large for one is refused."""
     try:
-        return maxout(spec.maxout(), name, attention=attention, tolerance=tolerance)
+        return maxout(network(), name, attention=attention, tolerance=tolerance)
     except InputError as error:
         raise BuildRefused(str(error)) from None

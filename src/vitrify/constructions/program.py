@@ -16,6 +16,7 @@ with a point per value). Readers take what they need by a linear map where that 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import reduce
@@ -30,8 +31,9 @@ from vitrify.constructions.catalogue import Attention, BuildRefused, DeclaredSiz
 from vitrify.kit.gadgets.steps import steps
 from vitrify.kit.heads.average import count
 from vitrify.kit.heads.select import Test, select
-from vitrify.kit.network import Affine, Bits, Flag, Integers, Network, OneHot, Output, Readout, Reals, Space
+from vitrify.kit.network import Affine, Bits, Builder, Flag, Integers, Network, OneHot, Output, Readout, Reals, Space
 from vitrify.net.transformer import AttentionKind, Mask
+from vitrify.spec.logic.truth import leaf_holds, leaf_text
 from vitrify.spec.programs.expression import Expr, parts
 from vitrify.spec.programs.program import Program
 from vitrify.spec.programs.selectors import Atom, conjunctions
@@ -50,6 +52,13 @@ def sizes(program: Program) -> DeclaredSizes:
         heads += node.op in ("aggregate", "mean", "first", "last")
         heads += len(conjunctions(node.args[0], program.values, width=True)) if node.op == "width" else 0
     return DeclaredSizes(at_most={"heads": heads, "attention_layers": heads}, unknown=UNITS_UNKNOWN)
+
+
+def position_flag(net: Builder, leaf: Sequence[str | int]) -> Space:
+    """Return the flag of a leaf that speaks about the position, MOD or AT, from the position table."""
+    held = leaf_holds(str(leaf[0]), leaf[1:], np.zeros((1, net.max_length), dtype=np.int64), (), 0)
+    assert held is not None
+    return net.embed_position(str(leaf_text(str(leaf[0]), leaf[1:])), Flag(), held.T.astype(np.float64))
 
 
 @construction("program", "programs of selections and aggregations", sizes, default=True, certified=("to T", "to T"))

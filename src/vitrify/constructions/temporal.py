@@ -11,7 +11,7 @@ one, where $\psi$ is false; BOS has all bits 0. A bit is a dimension; a set of l
 | attention layers | the depth of nested strict sinces |
 | heads | one per different strict since |
 | units | 1 for $x \land y$; 2 for $x \leftrightarrow y$ and for $x \lor (y \land z)$, of which $S$ needs one |
-| width | letters, BOS, and one bit for each of `MOD(r, m)`, heads and connectives |
+| width | letters, BOS, and one bit for each of `MOD(r, m)`, `AT(p, q, …)`, heads and connectives |
 
 Blocks without heads compute connectives that stand inside each other. All numbers are whole or a half.
 
@@ -20,7 +20,7 @@ program (`program.py`), whose heads add the position to their scores:
 
 | | formula |
 | --- | --- |
-| attention layers | at most the depth of nested temporal operators, plus one if `MOD` and letters meet below one |
+| attention layers | at most the depth of nested temporal operators, plus one if positions and letters meet below one |
 | heads | one per different subformula with such an operator on top |
 """
 
@@ -33,20 +33,21 @@ from dataclasses import replace
 import numpy as np
 
 from vitrify.constructions.catalogue import Attention, BuildRefused, DeclaredSizes, MaxLength, construction
-from vitrify.constructions.program import UNITS_UNKNOWN, program_net
+from vitrify.constructions.program import UNITS_UNKNOWN, position_flag, program_net
 from vitrify.kit.network import Affine, Builder, Flag, Network, OneHot, Output, Readout, Space
 from vitrify.spec.logic.ltl import Formula
 from vitrify.spec.logic.strict import StrictTerms, Term
+from vitrify.spec.logic.truth import POSITIONAL
 from vitrify.spec.programs.program import BEGIN
 
 UNITS = {"and": 1, "iff": 2, "chain": 2}
-BITS = ("MOD", "strict", *UNITS)
+BITS = (*POSITIONAL, "strict", *UNITS)
 
 
 def sizes(formula: Formula, *, attention: str) -> DeclaredSizes:
     """Return all sizes for hard attention; else bounds of attention layers and heads."""
     if attention != "hard":
-        layers = formula.depth + ("MOD" in str(formula))
+        layers = formula.depth + formula.positional
         return DeclaredSizes(at_most={"heads": formula.operators, "attention_layers": layers}, unknown=UNITS_UNKNOWN)
     terms = StrictTerms(formula)
     parts = terms.parts()
@@ -132,9 +133,8 @@ class _Bits:
         operator, inner = term[0], [self.bits[part] for part in _operands(term)]
         if operator == "letters":
             return Affine.of({self.token: np.array([[float(a in term[1])] for a in self.terms.alphabet])})
-        if operator == "MOD":
-            residues = np.arange(self.net.max_length) % term[2] == term[1]
-            return Affine.copy(self.net.embed_position(f"MOD({term[1]}, {term[2]})", Flag(), 1.0 * residues[:, None]))
+        if operator in POSITIONAL:
+            return Affine.copy(position_flag(self.net, term))
         if operator == "not":
             return self._negated(inner[0])
         if operator == "strict":

@@ -14,7 +14,7 @@ import inspect
 import json
 import platform
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, fields, is_dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -26,7 +26,7 @@ import numpy as np
 
 import vitrify
 from vitrify.claims import evidence_folder
-from vitrify.claims.catalogue import Outcome, Scale, Subject, claim_of, find, module_of, read_outcome
+from vitrify.claims.catalogue import Outcome, Scale, claim_of, find, module_of, read_outcome
 from vitrify.encoding import JsonMapping, recorded_name
 from vitrify.errors import InputError
 from vitrify.files import write_text
@@ -72,8 +72,7 @@ def settings(headline: Headline, scale: Scale) -> str:
     The digest changes with every parameter of a trial (one training setting of the claim), not with names of functions.
     """
     claim = claim_of(headline)
-    subjects: Iterable[Subject] = claim.large() if claim.large and scale == "large" else claim.subjects()
-    parts = [described(subject) for subject in subjects]
+    parts = [described(subject) for subject in claim.subjects_at(scale)]
     if claim.plan is not None:
         parts.append(sorted(constants(vars(module_of(headline)))))
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,7 @@ from examples import examples
 from vitrify.certification import mutation_test
 from vitrify.certification.reading.distance import largest_distance
 from vitrify.claims.any_continuous_function_is_approximated_within_a_stated_error import (
+    _half_folded,
     _one_per_simplex,
     _pyramids,
 )
@@ -22,6 +25,7 @@ from vitrify.constructions.approximation import approximate, interpolation_bound
 from vitrify.constructions.catalogue import build
 from vitrify.errors import BuildRefused, VitrifyError
 from vitrify.spec.geometry.grid import GridFunction
+from vitrify.spec.geometry.regions import value
 from vitrify.spec.geometry.triangulation import kuhn, random_triangulation
 
 Floats = Any
@@ -123,18 +127,63 @@ def test_the_largest_distance_is_that_of_the_weights_on_the_whole_box() -> None:
 
 
 def test_nearest_mistakes_are_mistakes() -> None:
-    """One minimum per simplex, and pyramids instead of hats: the errors that the claim's saboteurs make."""
+    """The errors that the claim's saboteurs make: one minimum per simplex, half of the folds, pyramids for hats."""
     triangles = random_triangulation(3, 1)
     x = np.random.default_rng(0).uniform(-1, 1, size=(2000, 2))
     assert np.abs(_one_per_simplex(triangles)(x) - triangles(x)).max() > 1
+    assert np.abs(_half_folded(triangles)(x) - triangles(x)).max() > 0.1
     grid = GridFunction(box=((-1.0, 1.0),) * 2, cells=(1, 1), values=(1.0,) * 4)
     assert np.abs(grid(x) - 1).max() < 1e-12
     assert np.abs(_pyramids(grid)(x) - 1).max() > 0.5
 
 
+@pytest.mark.long
+@each("inner, dimensions", [(4, 1), (9, 1), (2, 2), (9, 2), (1, 3), (2, 3)])
+@each("seed", range(3))
+def test_a_difference_of_convex_functions_is_the_function_in_fractions(inner: int, dimensions: int, seed: int) -> None:
+    """In every simplex, at its corners and at random points: a maximum of affine functions is convex by itself."""
+    spec = random_triangulation(inner, seed, dimensions=dimensions)
+    first, second = spec.difference(spec.folds)
+    rng = np.random.default_rng(seed)
+    for simplex, own in zip(spec.simplices, spec.pieces, strict=True):
+        corners = [tuple(map(Fraction, spec.vertices[index])) for index in simplex]
+        for _ in range(10):
+            shares = [
+                Fraction(int(share)) for share in rng.integers(0, 9, len(corners)) + np.eye(len(corners), dtype=int)[0]
+            ]
+            point = tuple(
+                Fraction(sum(share * corner[axis] for share, corner in zip(shares, corners, strict=True))) / sum(shares)
+                for axis in range(dimensions)
+            )
+            largest = [max(value(piece, point) for piece in pieces) for pieces in (first, second)]
+            assert largest[0] - largest[1] == value(own, point)
+
+
+def test_a_convex_function_has_no_folds_and_a_concave_one_no_other_bends() -> None:
+    bowl = kuhn(
+        GridFunction(box=((-1.0, 1.0),) * 2, cells=(2, 2), values=(2.0, 1.0, 2.0, 1.0, 0.0, 1.0, 2.0, 1.0, 2.0))
+    )
+    first, second = bowl.difference(bowl.folds)
+    assert (len(bowl.folds), len(second)) == (0, 1)
+    assert len(first) == len(set(bowl.pieces))
+    dome = replace(bowl, values=tuple(-height for height in bowl.values))
+    first, second = dome.difference(dome.folds)
+    assert len(first) == 1
+    assert len(second) == len(set(dome.pieces))
+
+
+def test_one_attention_layer_of_two_heads_is_exact_on_the_whole_box() -> None:
+    spec = random_triangulation(4, 1)
+    net = build(spec, "convex-difference", attention="hard")
+    assert net.sizes.heads_per_layer == (0, 2)
+    assert largest_distance(net, spec)[0] <= net.about["rounding allowed"]
+
+
 def test_a_large_triangulation_is_refused_by_its_construction() -> None:
     with pytest.raises(BuildRefused, match="use fewer simplices"):
         build(random_triangulation(60, 0))
+    with pytest.raises(BuildRefused, match="use fewer simplices"):
+        build(random_triangulation(60, 0), "convex-difference")
 
 
 @each("spec", [random_triangulation(3, 1), GRID], ids=["triangulation", "grid"])

@@ -72,7 +72,7 @@ def test_the_program_says_what_the_formula_means(seed: int) -> None:
             assert formula.program(["abc"[i] for i in word]) == row
 
 
-@each("text", ["true", "O true | a", "(a S false) S !Y MOD(1, 3)", "!(a S (b & false)) & O a"])
+@each("text", ["true", "O true | a", "(a S false) S !Y MOD(1, 3)", "!(a S (b & false)) & O a", "a S AT(2, 5)"])
 @each("attention", ["softmax", "hard"])
 def test_parts_that_are_always_so_need_no_net(text: str, attention: Attention) -> None:
     formula = Formula.from_text(f"alphabet: a b\nlength: 9\n{text}")

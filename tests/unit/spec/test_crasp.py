@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -47,6 +49,8 @@ def said(spec: Crasp, word: str) -> str:
         ("#(#a > 1) = 2", "aabb", "0010"),
         ("#true = 3", "aaaa", "0010"),
         ("MOD(1, 3)", "aaaaa", "01001"),
+        ("AT(3, 1, 1)", "aaaaa", "01010"),
+        ("#(a & AT(0, 2)) = 2", "abab", "0011"),
         ("x := #a\ny := x - #b\n#(y < 0) = 0 & y = 0", "abba", "0100"),
         ("length := #true\nlength > 1", "ab", "01"),
         ("// said before\n #a > 0", "ba", "01"),
@@ -159,6 +163,8 @@ BAD = {
     "rest": (HEAD + "a b", [":3: 'b' is not expected here"]),
     "sign": (HEAD + "a $ b", [r":3: '\$' is not expected here"]),
     "open quote": (HEAD + 'a & "b', [":3: a quotation mark is not closed"]),
+    "at": (HEAD + "#AT(1, a) > 1", [r":3: AT\(p, q, …\) takes positions, counted from 0"]),
+    "at as a name": (HEAD + "AT := a\nb", [":3: "]),
     "mod": (HEAD + "MOD(3, 2)", [r":3: MOD\(r, m\) takes whole numbers"]),
     "large": (HEAD + "x := #a * 999999999999\nx * 99999 > 1", [r":4: this count can reach 2\^53"]),
     "large differences": (HEAD + "x := #a * 999999999999999\n0 - x - x > 0", [r":4: this count can reach 2\^53"]),
@@ -189,3 +195,22 @@ def test_what_builds_on_a_mistake_is_not_told_again() -> None:
     with pytest.raises(SpecError) as told:
         Crasp.from_text(HEAD + "x := #a & b\ny := x + 1\ny > 0")
     assert len(told.value.problems) == 1
+
+
+@each("text", ["#(a & AT(1, 4)) = 1", "MOD(1, 2) & AT(2, 3) | #(b & MOD(0, 3)) > 1", "AT(0)"])
+def test_states_know_the_position_as_far_as_it_matters(text: str) -> None:
+    spec = Crasp.from_text(HEAD + text)
+    states = spec.meanings()["transducer"].states
+    assert states is not None
+    for word in product("ab", repeat=7):
+        state: Any = states.start
+        answers = []
+        for letter in word:
+            state = states.step(state, letter)
+            answers.append("1" if state[2] else "0")
+        assert "".join(answers) == said(spec, "".join(word))
+
+
+def test_a_letter_may_be_called_at() -> None:
+    spec = Crasp.from_text("alphabet: AT b\nlength: 9\nAT")
+    assert spec.holds(np.array([[0, 1]])).tolist() == [[True, False]]

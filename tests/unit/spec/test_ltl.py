@@ -37,6 +37,7 @@ def truth(text: str, word: str) -> str:
         ("a -> b -> a", "ab", "11"),
         ("(a <-> Y b)", "abba", "0101"),
         ("MOD(1, 3)", "aaaaa", "01001"),
+        ("AT(3, 1, 1)", "aaaaa", "01010"),
         ("true & !false", "a", "1"),
         ("yesterday a or once b", "ab", "01"),
         ("historically a and (a since a)", "aab", "110"),
@@ -72,6 +73,8 @@ BAD = {
     "bracket": (HEAD + "(a & b", [":3: the expression ends too early"]),
     "rest": (HEAD + "a b", [":3: 'b' is not expected here"]),
     "end": (HEAD + "a &", [":3: the expression ends too early"]),
+    "at": (HEAD + "AT(1 2)", [r":3: AT\(p, q, …\) takes positions, counted from 0"]),
+    "at nothing": (HEAD + "AT()", [r":3: AT\(p, q, …\) takes positions"]),
     "mod": (HEAD + "MOD(3, 2)", [r":3: MOD\(r, m\) takes whole numbers"]),
     "length": ("alphabet: a\nlength: x\na", ["the length must be a whole number"]),
     "twice": (HEAD + "a\nb", [":4: there is one formula"]),
@@ -88,10 +91,17 @@ def test_mistakes_are_told_with_their_lines(case: str, tmp_path: Path) -> None:
             Formula.read(path)
 
 
+POSITIONAL = ("AT(2, 5) & a", "O (AT(0, 3) & MOD(1, 2) | b & AT(4))", "H (AT(1, 2) -> a) <-> MOD(2, 3)")
+TEXTS = [
+    *(random_formula(seed, 4, letters="ab").to_text() for seed in range(20)),
+    *(HEAD + text for text in POSITIONAL),
+]
+
+
 @pytest.mark.long
-@each("seed", range(20))
-def test_the_automaton_of_a_formula_accepts_where_it_is_true(seed: int) -> None:
-    formula = random_formula(seed, 4, letters="ab")
+@each("text", [*TEXTS, *(HEAD + text for text in POSITIONAL)])
+def test_the_automaton_of_a_formula_accepts_where_it_is_true(text: str) -> None:
+    formula = Formula.from_text(text)
     automaton = formula.automaton()
     assert automaton == automaton.minimized()
     assert formula.automaton(empty=True).accepts(())

@@ -23,6 +23,8 @@ def holds(term: Term, word: str, at: int) -> bool:
         return word[at] in set(data[0])
     if operator == "MOD":
         return at % int(data[1]) == int(data[0])
+    if operator == "AT":
+        return at in data
     if operator == "strict":
         left, right = data
         return any(holds(right, word, j) and all(holds(left, word, k) for k in range(j + 1, at)) for j in range(at))
@@ -69,6 +71,7 @@ def test_a_strict_since_is_decided_at_its_last_mark(seed: int) -> None:
         ("Y a <-> true", "Y a"),
         ("Y a <-> Y b", "(Y a) <-> (Y b)"),
         ("MOD(1, 2) & MOD(0, 1)", "MOD(1, 2)"),
+        ("Y AT(2, 0)", "Y (AT(0, 2))"),
     ],
 )
 def test_terms_are_simplified_and_written_as_formulas(text: str, written: str) -> None:

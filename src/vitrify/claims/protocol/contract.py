@@ -23,7 +23,7 @@ MAX_QUOTED = 60  # characters of a text in a message
 CERTIFIED = tuple(str(method.value) for method in STRENGTH)
 ID = re.compile(r"[RBLG]\d+")
 PLANNED = "Claim.planned"
-PLAN_FIELDS = ("plan", "judge", "nulls", "large", "draw", "measure")
+PLAN_FIELDS = ("plan", "judge", "nulls", "draw", "measure")
 PARAMETERS = {  # of the two ways to make a claim, without and with a plan
     "Claim": {name: each for name, each in signature(Claim).parameters.items() if name not in PLAN_FIELDS},
     PLANNED: dict(signature(Claim.planned).parameters),

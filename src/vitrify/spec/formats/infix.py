@@ -83,6 +83,16 @@ class LineParser(ABC, Generic[Node]):
             self.fail("MOD(r, m) takes whole numbers 0 ≤ r < m")
         return numbers[0], numbers[1]
 
+    def positions(self) -> tuple[int, ...]:
+        """Parse `(p, q, …)` after the word AT, and return the positions in order."""
+        numbers, sign = list[int](), self.next("(")
+        while sign != ")":
+            number, sign = self.next(), self.peek() and self.next()
+            if not (number.isdecimal() and number.isascii() and len(number) < 9 and sign in (",", ")")):
+                self.fail("AT(p, q, …) takes positions, counted from 0")
+            numbers.append(int(number))
+        return tuple(sorted(set(numbers)))
+
     def peek(self) -> str:
         """Return the next token without consuming it; the empty string at the end."""
         return self.tokens[self.position] if self.position < len(self.tokens) else ""

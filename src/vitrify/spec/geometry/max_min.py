@@ -127,6 +127,12 @@ def lattice(form: Form, radius: float) -> Maxout:
     return Maxout((minima, Layer(-np.eye(len(sets))[None], np.zeros((1, len(sets))))), radius)
 
 
+def difference(first: Iterable[Piece], second: Iterable[Piece], radius: float) -> Maxout:
+    """Return the maxout network of a maximum of affine functions minus another: one layer that takes maxima."""
+    layer = Layer(*_table([sorted(first), sorted(second)]))
+    return Maxout((layer, Layer.of([[1.0, -1.0]], [0.0])), radius)
+
+
 def _table(units: Sequence[Sequence[Piece]]) -> tuple[Floats, Floats]:
     """Return weights [unit, piece, input] and biases of units; the last piece is repeated where there are fewer."""
     rank = max(map(len, units))

@@ -7,6 +7,11 @@ is too small on a part of it, or too large elsewhere. Cells are enumerated exact
 the facets that it lies on, and a cut adds a corner on every edge that it crosses. Two corners share an edge if and only
 if no third one lies on all their common facets. Of sets that contain each other the smallest are kept.
 
+**Difference of convex functions.** Where $f$ is the smaller of its pieces $a, b$ on either side of a facet,
+$|a - b|/2$ takes the bend away. With $h$ the sum of such terms, one for each hyperplane on which inner facets lie,
+with the largest bend of those, $g = f + h$ has no bend downwards, so it is convex on the box. A convex function is the
+maximum of its pieces: those on the cells into which the hyperplanes of $h$ cut the simplices.
+
 **A valid triangulation.** Simplices have volume. Every facet belongs to two simplices, on opposite sides of it, or
 lies in a face of the box. Then almost all points of the box lie in equally many simplices, as no path between them
 changes that number; the volumes add up to that of the box, so the number is 1. All of this is checked in fractions.
@@ -20,7 +25,7 @@ from fractions import Fraction
 from functools import cached_property
 from itertools import accumulate, combinations, permutations, product
 from math import factorial, prod
-from operator import mul
+from operator import add, mul
 from typing import Annotated, ClassVar, TypeAlias
 
 import numpy as np
@@ -129,6 +134,45 @@ class Triangulation(Cpwl):
             affine_through([self._points[i] for i in each], [Fraction(self.values[i]) for i in each])
             for each in self.simplices
         )
+
+    @cached_property
+    def folds(self) -> tuple[Piece, ...]:
+        r"""The affine functions $l$ whose absolute values, added to the function, make it convex.
+
+        One for each hyperplane with a facet at which the function bends downwards: half of the largest such bend.
+        """
+        folds: dict[Piece, Fraction] = {}  # the size of each, by what has 1 as its first coefficient that is not 0
+        beside: dict[frozenset[int], Piece] = {}
+        for simplex, own in zip(self.simplices, self.pieces, strict=True):
+            for corner in simplex:
+                other = beside.setdefault(frozenset(simplex) - {corner}, own)
+                bend = tuple(a - b for a, b in zip(other, own, strict=True))
+                if value(bend, self._points[corner]) > 0:  # here the own piece is the smaller one
+                    scale = next(filter(None, bend))
+                    line = tuple(a / scale for a in bend)
+                    folds[line] = max(folds.get(line, Fraction(0)), abs(scale) / 2)
+        return tuple(tuple(size * a for a in line) for line, size in sorted(folds.items()))
+
+    def difference(self, folds: Sequence[Piece]) -> tuple[set[Piece], set[Piece]]:
+        """Return the pieces of the function plus its folds, and of the folds: both are convex, the maximum of these."""
+        first, second, budget = set[Piece](), set[Piece](), MAX_CUTS
+        for simplex, own in zip(self.simplices, self.pieces, strict=True):
+            cells = [simplex_cell([self._points[index] for index in simplex])]
+            for number, fold in enumerate(folds, start=len(simplex)):
+                cells = [part for cell in cells for part in split(cell, fold, number)]
+                budget -= len(cells)
+                if budget < 0:
+                    raise InputError(f"the triangulation is cut more than {MAX_CUTS:,} times: use fewer simplices")
+            for cell in cells:
+                total = [Fraction(0)] * len(own)
+                for fold in folds:
+                    sign = 1 if sum(value(fold, point) for point, _ in cell) > 0 else -1
+                    total = [a + sign * b for a, b in zip(total, fold, strict=True)]
+                first.add(tuple(map(add, own, total)))
+                second.add(tuple(total))
+        if len(first) > MAX_SETS:
+            raise InputError(f"the convex function has {len(first)} pieces, more than {MAX_SETS}: use fewer simplices")
+        return first, second
 
     @cached_property
     def form(self) -> Form:

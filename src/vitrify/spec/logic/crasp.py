@@ -7,17 +7,16 @@ r"""Counting programs, in the manner of C-RASP: `.crasp` files, their meaning, a
     #(height < 0) = 0 & height = 0
 
 Every expression has a value at each position of a word. Truth values are letters (true where they occur, in double
-quotes or bare), `true`, `false`, `MOD(r, m)` (position mod m is r, positions counted from 0), combinations by `!`, `&`,
-`|`, `->` and `<->`, and comparisons of counts by `= != < <= > >=`. Counts are whole numbers, `#φ` (the number of
-positions up to and including this one where φ is true), and combinations by `+`, `-`, `*` with a constant, `min`, `max`
-and `condition ? yes : no`. `!` binds looser than comparisons and tighter than `&`; `#` applies to the operand right
-after it. A line `name := expression` defines a name; the last line is the result, a truth value. Lines
-that begin with `//` are comments.
+quotes or bare), `true`, `false`, `MOD(r, m)` (position mod m is r, positions counted from 0), `AT(p, q, …)` (the
+position is one of these), combinations by `!`, `&`, `|`, `->` and `<->`, and comparisons of counts by `= != < <= > >=`.
+Counts are whole numbers, `#φ` (the number of positions up to and including this one where φ is true), and combinations
+by `+`, `-`, `*` with a constant, `min`, `max` and `condition ? yes : no`. `!` binds looser than comparisons and tighter
+than `&`; `#` applies to the operand right after it. A line `name := expression` defines a name; the last line is the
+result, a truth value. Lines that begin with `//` are comments.
 """
 
 from __future__ import annotations
 
-import math
 import random
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -31,7 +30,7 @@ from vitrify.spec.formats.headed import Headed
 from vitrify.spec.formats.text import SpecError, in_file, lines_in
 from vitrify.spec.kinds import Kind, Meaning, PrefixStates
 from vitrify.spec.logic.crasp_text import Steps, parse, references, text_of
-from vitrify.spec.logic.truth import CONNECTIVES, leaf_holds, logic_expression, truths
+from vitrify.spec.logic.truth import CONNECTIVES, leaf_holds, logic_expression, next_position, truths
 from vitrify.spec.programs.expression import Expr, apply, choose, count, expression, indices
 from vitrify.spec.programs.program import Program
 
@@ -70,12 +69,11 @@ class Crasp(Headed):
         return truths(self.alphabet, self.holds, PrefixStates((0, (), None), self._step))
 
     def _step(self, state: State, letter: str) -> State:
-        """Return the state after one more letter: the next position's residue for all `MOD`, the counts, the result."""
-        residue, counts, _ = state
-        period = math.lcm(*(int(step[2]) for step in self.steps if step[0] == "MOD"))
-        values = self._values(np.array([[self.alphabet.index(letter)]]), residue, counts)
+        """Return the state after one more letter: the next position for `MOD` and `AT`, the counts, the result."""
+        position, counts, _ = state
+        values = self._values(np.array([[self.alphabet.index(letter)]]), position, counts)
         after = tuple(int(value[0, 0]) for step, value in zip(self.steps, values, strict=True) if step[0] == "#")
-        return (residue + 1) % period, after, bool(values[-1][0, 0])
+        return next_position(position, self.steps), after, bool(values[-1][0, 0])
 
     @cached_property
     def depth(self) -> int:
@@ -190,12 +188,22 @@ def stateless_counters(moves: Mapping[str, Sequence[int]], accepting: Collection
     return _crasp(tuple(moves), length, [*counters, " | ".join(patterns) or "false"], "stateless counters")
 
 
-def random_counting(seed: int, depth: int = 3, *, alphabet: Sequence[str] = "abc", length: int = 12) -> Crasp:
-    """Return a random counting program that depends on its counts, not on letter and position alone."""
+def random_counting(
+    seed: int,
+    depth: int = 3,
+    *,
+    alphabet: Sequence[str] = "abc",
+    length: int = 12,
+    predicates: Sequence[str] = ("MOD(1, 3)",),
+) -> Crasp:
+    """Return a random counting program that depends on its counts, not on letter and position alone.
+
+    `predicates` are the leaves that may speak about the position.
+    """
     rng = random.Random(seed)
     words = np.indices((len(alphabet),) * min(length, 6)).reshape(min(length, 6), -1).T
     while True:
-        maker = _Maker(rng, tuple(alphabet))
+        maker = _Maker(rng, tuple(alphabet), predicates)
         result = maker.truth(depth, 3)
         spec = _crasp(alphabet, length, [*maker.lines, result], f"random counting program {seed}")
         true = spec.holds(words)
@@ -211,8 +219,8 @@ def _crasp(alphabet: Sequence[str], length: int, lines: Sequence[str], name: str
 class _Maker:
     """Generator of expressions as text: counts nested up to `depth`, other operators up to `height` in between."""
 
-    def __init__(self, rng: random.Random, alphabet: Sequence[str]) -> None:
-        self.rng, self.alphabet = rng, alphabet
+    def __init__(self, rng: random.Random, alphabet: Sequence[str], predicates: Sequence[str]) -> None:
+        self.rng, self.alphabet, self.predicates = rng, alphabet, predicates
         self.lines: list[str] = []
         self.counts: list[tuple[int, str]] = []  # names, each with its largest nesting
 
@@ -221,7 +229,7 @@ class _Maker:
         pick = rng.randrange(8) if height else 0
         if depth == 0 or pick == 0:
             leaf = f'"{rng.choice(self.alphabet)}"'
-            return leaf if rng.random() < 0.8 else rng.choice(["MOD(1, 3)", "true", f"!{leaf}"])
+            return leaf if rng.random() < 0.8 else rng.choice([*self.predicates, "true", f"!{leaf}"])
         if pick < 5:
             sign = rng.choice(["=", "!=", "<", "<=", ">", ">="])
             return f"({self.number(depth, height - 1)} {sign} {self.number(depth, height - 1)})"

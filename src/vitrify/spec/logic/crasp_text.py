@@ -19,7 +19,7 @@ Steps: TypeAlias = tuple[Step, ...]
 Type: TypeAlias = Literal["truth value", "count", "unknown"]
 Numbers: TypeAlias = tuple[int, ...]
 
-LEAVES = ("letter", "true", "false", "MOD", "number", "unknown")
+LEAVES = ("letter", "true", "false", "MOD", "AT", "number", "unknown")
 TOKEN = re.compile(r'\s*("[^"]*"|<->|->|:=|<=|>=|!=|[()!&|,?:=<>+*#-]|[^\s()!&|,?:=<>+*#"-]+)')
 # Infix operators with their precedence: connectives take truth values, all from COMPARING on take counts.
 INFIX = {"<->": Infix("iff", 1), "->": Infix("implies", 2, right=True), "|": Infix("or", 3), "&": Infix("and", 4)}
@@ -27,7 +27,7 @@ INFIX |= {sign: Infix(sign, 5) for sign in ("=", "!=", "<", "<=", ">", ">=")}
 INFIX |= {"+": Infix("+", 6), "-": Infix("-", 6), "*": Infix("*", 7)}
 COMPARING, TIGHTEST = 5, 8
 HEADER = ("alphabet", "length")
-RESERVED = ("true", "false", "min", "max", "MOD")
+RESERVED = ("true", "false", "min", "max", "MOD", "AT")
 MAX_NESTING = 50  # of brackets and operators on one line
 MAX_COUNT = 2**53  # below it float64 arithmetic is exact
 
@@ -230,6 +230,8 @@ class _CountingParser(LineParser[int]):
             return self._extreme(token)
         if token == "MOD":
             return self.draft.add("MOD", *self.modulus())
+        if token == "AT" and token not in self.draft.alphabet:
+            return self.draft.add("AT", *self.positions())
         return self._named(token)
 
     def _named(self, token: str) -> int:

@@ -6,15 +6,14 @@ r"""Past-time temporal logic over finite words: `.ltl` files, the meaning of for
     b -> Y a
 
 A formula has a truth value at every position. Letters are true where they occur; `MOD(r, m)` is true where the position
-mod m is r, counted from 0; `true` and `false` are constants. `!` (not), `&` (and), `|` (or), `->` and
-`<->` are the connectives, from tight to loose; `Y` (yesterday), `O` (once), `H` (historically) and `S` (since) refer
-to the past, and all but `Y` include the present. A line `name = formula` gives a formula a name. Letters that are not
-words can be put in double quotes.
+mod m is r, counted from 0; `AT(p, q, …)` where it is one of these; `true` and `false` are constants. `!` (not), `&`
+(and), `|` (or), `->` and `<->` are the connectives, from tight to loose; `Y` (yesterday), `O` (once), `H`
+(historically) and `S` (since) refer to the past, and all but `Y` include the present. A line `name = formula` gives a
+formula a name. Letters that are not words can be put in double quotes.
 """
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -29,7 +28,15 @@ from vitrify.spec.formats.headed import Headed, Header
 from vitrify.spec.formats.infix import Infix, LineParser
 from vitrify.spec.formats.text import Problem, lines_in, refuse_any
 from vitrify.spec.kinds import Kind, Meaning, PrefixStates
-from vitrify.spec.logic.truth import CONNECTIVES, leaf_holds, leaf_text, logic_expression, truths
+from vitrify.spec.logic.truth import (
+    CONNECTIVES,
+    POSITIONAL,
+    leaf_holds,
+    leaf_text,
+    logic_expression,
+    next_position,
+    truths,
+)
 from vitrify.spec.programs import expression as rasp
 from vitrify.spec.programs.program import Program
 
@@ -98,15 +105,15 @@ class Formula(Headed):
         return truths(self.alphabet, self.holds, PrefixStates(START, self._step))
 
     def _step(self, state: State, letter: str) -> State:
-        """Return the state after one more letter: the next position's residue, what operators remember, the result.
+        """Return the state after one more letter: the next position, what operators remember, the result.
 
         `O`, `H` and `S` remember their own truth value, `Y` that of its operand.
         """
-        residue, remembered, _ = state
+        position, remembered, _ = state
         before, now = dict(zip(self._temporal, remembered, strict=False)), dict[Node, Bools]()
-        result = _holds(self.node, np.array([[self.alphabet.index(letter)]]), self.alphabet, now, residue, before)
+        result = _holds(self.node, np.array([[self.alphabet.index(letter)]]), self.alphabet, now, position, before)
         bits = tuple(bool(now[part[1] if part[0] == "Y" else part][0, 0]) for part in self._temporal)
-        return (residue + 1) % self._period, bits, bool(result[0, 0])
+        return next_position(position, self._leaves), bits, bool(result[0, 0])
 
     @cached_property
     def _temporal(self) -> tuple[Node, ...]:
@@ -114,9 +121,14 @@ class Formula(Headed):
         return tuple(dict.fromkeys(part for part in _parts(self.node) if part[0] in TEMPORAL))
 
     @cached_property
-    def _period(self) -> int:
-        """The number of positions after which all `MOD` repeat."""
-        return math.lcm(*(int(part[2]) for part in _parts(self.node) if part[0] == "MOD"))
+    def _leaves(self) -> tuple[Node, ...]:
+        """The different `MOD` and `AT`."""
+        return tuple(dict.fromkeys(part for part in _parts(self.node) if part[0] in POSITIONAL))
+
+    @property
+    def positional(self) -> bool:
+        """Return whether the formula speaks about positions."""
+        return bool(self._leaves)
 
     @property
     def depth(self) -> int:
@@ -184,6 +196,8 @@ class _FormulaParser(LineParser[Node]):
             return (token,)
         if token == "MOD":
             return ("MOD", *map(str, self.modulus()))
+        if token == "AT":
+            return ("AT", *map(str, self.positions()))
         if token not in self.names:
             known = ", ".join([*self.alphabet, *self.names])
             self.report(f"{token!r} is no letter and no name; there are {known}")

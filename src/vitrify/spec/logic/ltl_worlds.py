@@ -86,21 +86,22 @@ class World:
 
     def short(self, fact: Fact) -> Fact:
         """Look for a shorter formula of a fact from one or two known facts; return the fact."""
-        wanted = self.sets[fact]
+        held = self.sets[fact]
         known = self._shortest()
         known += [self.negated(f) for f in known]
-        above = [f for f in known if not (wanted & ~self.sets[f]).any()]
-        below = [f for f in known if not (self.sets[f] & ~wanted).any()]
+        wanted, bits = _bits(held), [(f, _bits(self.sets[f])) for f in known]
+        above = [(f, other) for f, other in bits if wanted & other == wanted]
+        below = [(f, other) for f, other in bits if wanted | other == wanted]
         for operator, some in (("and", above), ("or", below)):
-            for i, x in enumerate(some):
-                for y in some[:i]:
-                    combined = self.sets[x] & self.sets[y] if operator == "and" else self.sets[x] | self.sets[y]
-                    if self.sizes[x] + self.sizes[y] + 1 < self.sizes[fact] and (combined == wanted).all():
-                        self._fact(combined, operator, x, y)
+            for i, (x, one) in enumerate(some):
+                for y, other in some[:i]:
+                    combined = one & other if operator == "and" else one | other
+                    if combined == wanted and self.sizes[x] + self.sizes[y] + 1 < self.sizes[fact]:
+                        self._fact(held, operator, x, y)
         for x in known:
-            other = self._indices.get((~(wanted ^ self.sets[x])).tobytes())
-            if other is not None and self.true not in (x, other):
-                self._fact(wanted, "iff", x, other)
+            equal = self._indices.get((~(held ^ self.sets[x])).tobytes())
+            if equal is not None and self.true not in (x, equal):
+                self._fact(held, "iff", x, equal)
         return fact
 
     def _shortest(self) -> list[Fact]:
@@ -143,3 +144,8 @@ class World:
         self.sets = [held[origin] for held in self.sets]
         self._indices = {held.tobytes(): index for index, held in enumerate(self.sets)}
         self._new_values = np.array([value for _, value in graph])
+
+
+def _bits(held: Bools) -> int:
+    """Return a set of nodes as the binary digits of a number, which are quicker to compare."""
+    return int.from_bytes(np.packbits(held).tobytes(), "big")

@@ -10,7 +10,8 @@ $\varphi\,S'\,\psi$ is true at a position iff $\psi$ held at an earlier one and 
 | $Y(\varphi\,S\,\psi)$, $YO\psi$ | $\varphi\,S'\,\psi$ itself |
 
 A *term* is a tuple of an operator and its operands: `("letters", letters)`, a set of them; `("MOD", r, m)`;
-`("not", x)`; `("and", x, y)`; `("iff", x, y)`; `("chain", x, y, z)`, which is $x \lor (y \land z)$; `("strict", x, y)`.
+`("AT", p, q, …)`; `("not", x)`; `("and", x, y)`; `("iff", x, y)`; `("chain", x, y, z)`, which is $x \lor (y \land
+z)$; `("strict", x, y)`.
 Whatever depends on the letter alone, constants too, is one set of letters.
 """
 
@@ -20,6 +21,7 @@ from collections.abc import Iterator
 from typing import Any, TypeAlias
 
 from vitrify.spec.logic.ltl import Formula, Node
+from vitrify.spec.logic.truth import POSITIONAL, leaf_text
 
 Term: TypeAlias = tuple[Any, ...]
 MAX_TEXT = 40  # letters of the text of a term
@@ -55,8 +57,10 @@ class StrictTerms:
         if operator == "letters":
             return self._set_text(term)
         inner = [f"({part})" if " " in part else part for part in inner]
-        if operator in ("not", "MOD"):
-            return f"!{inner[0]}" if operator == "not" else f"MOD({data[0]}, {data[1]})"
+        if operator == "not":
+            return f"!{inner[0]}"
+        if operator in POSITIONAL:
+            return str(leaf_text(operator, data))
         if operator == "strict":
             return f"Y {inner[1]}" if data[0] == self.false else f"Y ({_since(inner[0], inner[1])})"
         if operator == "chain":
@@ -124,6 +128,8 @@ class StrictTerms:
             return self.true if operator == "true" else self.false
         if operator == "MOD":
             return ("MOD", int(data[0]), int(data[1])) if int(data[1]) > 1 else self.true
+        if operator == "AT":
+            return ("AT", *map(int, data))
         if operator == "Y":
             return self._yesterday(data[0])
         return self._combined(operator, [self._term(part) for part in data])
