@@ -201,42 +201,42 @@ class _Scorer:
         expected = dict(example.answers)
         if not expected and isinstance(answer, LegalNextAnswer):
             expected = {"accept": "true"}
-        given = {name: _named(answer, name, value) for name, value in expected.items()}
-        given = {name: value for name, value in given.items() if value is not NOT_GIVEN}
-        self.ignored.update(expected.keys() - given.keys())
-        if not given and not isinstance(answer, NextTokenAnswer):
+        answers = {name: _named(answer, name, value) for name, value in expected.items()}
+        answers = {name: value for name, value in answers.items() if value is not NOT_GIVEN}
+        self.ignored.update(expected.keys() - answers.keys())
+        if not answers and not isinstance(answer, NextTokenAnswer):
             names = ", ".join(expected) or "no answer"
             raise InputError(
                 f"{example.where}: has {names}, which can't be compared with this network's answers "
                 f"({type(answer).__name__.removesuffix('Answer').lower()})"
             )
-        self.compared.update(given.keys())
+        self.compared.update(answers.keys())
         cut_short = answer.cut_short if isinstance(answer, GenerationAnswer) else ""
-        wrong = [name for name, value in given.items() if cut_short or not self.equal(expected[name], value)]
-        self.agreed.update(given.keys() - set(wrong))
+        wrong = [name for name, value in answers.items() if cut_short or not self.equal(expected[name], value)]
+        self.agreed.update(answers.keys() - set(wrong))
         for name in wrong[: max(0, self.shown - len(self.disagreements))]:
-            shown = f"cut short: {cut_short}" if cut_short else given[name]
+            shown = f"cut short: {cut_short}" if cut_short else answers[name]
             self.disagreements.append(WrongAnswer(example.where, answer.tokens, name, expected[name], shown))
         self.counts["cut short"] += bool(cut_short)
         return not wrong
 
-    def equal(self, expected: Any, given: Any) -> bool:
+    def equal(self, expected: Any, answer: Any) -> bool:
         """Return whether an answer is the right one; numbers may differ by the tolerance."""
-        if isinstance(expected, float) or isinstance(given, float):
+        if isinstance(expected, float) or isinstance(answer, float):
             near = self.tolerance * max(1.0, abs(expected)) if abs(expected) < inf else 0.0
-            return given is not None and (expected == given or isclose(expected, given, rel_tol=0, abs_tol=near))
-        if isinstance(expected, dict) and isinstance(given, dict):
+            return answer is not None and (expected == answer or isclose(expected, answer, rel_tol=0, abs_tol=near))
+        if isinstance(expected, dict) and isinstance(answer, dict):
             number = any(isinstance(value, float) for value in expected.values())
-            names = {**expected, **given} if number else expected  # what a distribution leaves out has probability 0
+            names = {**expected, **answer} if number else expected  # what a distribution leaves out has probability 0
             missing = 0.0 if number else None
-            return all(self.equal(expected.get(name, missing), given.get(name, missing)) for name in names)
-        if isinstance(expected, list | tuple) and isinstance(given, list | tuple):
-            return len(expected) == len(given) and all(map(self.equal, expected, given))
-        if isinstance(given, bool):
-            return TRUTH.get(str(expected).lower()) is given
-        if isinstance(expected, str) and isinstance(given, str) and expected.lower() in TRUTH:
-            return TRUTH[expected.lower()] == TRUTH.get(given.lower())
-        return bool(expected == given)
+            return all(self.equal(expected.get(name, missing), answer.get(name, missing)) for name in names)
+        if isinstance(expected, list | tuple) and isinstance(answer, list | tuple):
+            return len(expected) == len(answer) and all(map(self.equal, expected, answer))
+        if isinstance(answer, bool):
+            return TRUTH.get(str(expected).lower()) is answer
+        if isinstance(expected, str) and isinstance(answer, str) and expected.lower() in TRUTH:
+            return TRUTH[expected.lower()] == TRUTH.get(answer.lower())
+        return bool(expected == answer)
 
     def add_probability(self, answer: NextTokenAnswer) -> None:
         """Add the log-probability of a sequence, with that of its end if the network predicts ends."""
