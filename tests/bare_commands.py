@@ -55,6 +55,7 @@ CASES = (
     Case("score text {examples}/week.txt"),
     Case("certify net --mutants 3"),
     Case("recheck net"),
+    Case("extract net --max-length 8 -o read", "extract"),
     Case("bound"),
     Case("bound induction --parameters"),
     Case("refute ngram --task induction", code=1),  # it succeeds

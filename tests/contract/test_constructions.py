@@ -27,6 +27,7 @@ from vitrify.parameters import convert, described
 EXACT = 1e-9  # what rounding may do to an answer
 APPROXIMATE = {  # not exact by design, and why; everything else is, up to rounding. Their certificates state the error
     "maxout": "soft attention takes a maximum up to the asked-for tolerance",
+    "convex-parts": "soft attention takes a maximum up to the asked-for tolerance",
     "convex-difference": "soft attention takes a maximum up to the asked-for tolerance",
     "max-min": "soft attention takes a maximum up to the asked-for tolerance",
     "triangulation": "soft attention takes a maximum up to the asked-for tolerance",

@@ -59,7 +59,7 @@ from vitrify.spec.computation.probabilistic_turing import (
 )
 from vitrify.spec.computation.turing import MOVES
 
-TRANSFORMER, RECURRENCE = "probabilistic-turing", "probabilistic-turing-elman"
+TRANSFORMER, RECURRENCE = "probabilistic-turing", "probabilistic-turing-rnn"
 STEPS, LONG, RUNS = 9, 64, 200  # of all runs; of random runs, and their number
 TOLERANCE = 1e-12  # of a sum of products of probabilities in float64
 BITS = (8, 12, 16, 20)  # behind the point

@@ -69,7 +69,7 @@ POINTS = 1000  # random points of an approximation
 SLOPE_TOLERANCE = 0.2  # of the power of the step with which the error falls
 ATTAINED = 0.999  # of the bound for second derivatives, by a quadratic function
 TIP = (2 / 3, 1 / 3)
-CONVEX = "convex-difference"
+CONVEX = "convex-parts"
 Function = Callable[[Floats], Floats]
 
 

@@ -2,10 +2,10 @@ r"""Counting modulo 3 takes complex eigenvalues: two whole numbers suffice; real
 
 Statement: (a) A linear recurrence of $p - 1$ whole numbers counts modulo a prime $p$ at every length, bit by bit: its
 transition is the companion matrix of a cyclotomic polynomial; modulo $q$ it takes $\varphi(q)$ numbers. (b) Linear
-recurrences of finite precision whose transition matrices are triangular with real eigenvalues can't count modulo 3.
-Here: the states of any stack of $L$ layers of diagonal recurrences, with MLPs between them, whose factors and inputs
-are functions of what the layer reads, repeat on $a, aa, aaa, \dots$ with a period that divides $2^L$; it is 1 if no
-factor is negative, so that these do not even compute PARITY, at any depth.
+recurrences of finite precision whose transition matrices are triangular with real eigenvalues can't count modulo 3. Of
+(b) this form is shown here: the states of any stack of $L$ layers of diagonal recurrences, with MLPs between them,
+whose factors and inputs are functions of what the layer reads, repeat on $a, aa, aaa, \dots$ with a period that divides
+$2^L$; it is 1 if no factor is negative, so that these do not even compute PARITY, at any depth.
 Why: (a) $C^q = I$, and nothing is rounded. (b) A coordinate follows $x \mapsto \mathrm{round}(\mathrm{round}(\lambda
 x) + b)$, which is monotone or antitone on finitely many floats, so its period is 1 or 2 times that of what drives it.
 Checked: (a) Counts modulo 3, 5, 7, 6 and 12, and two counts at once: proved for every length, run on all words to

@@ -153,5 +153,5 @@ def sabotage(subject: Subject) -> Subject:
 
 
 CLAIM = Claim(
-    subjects, check, sabotage, id="B8", standing="theorem", uncertified="about any net, and the circuit made of it"
+    subjects, check, sabotage, id="B15", standing="theorem", uncertified="about any net, and the circuit made of it"
 )

@@ -1,5 +1,8 @@
 r"""A formula of depth $D$ by two layers in a loop, $2D$ times: Barrington's theorem and the product of permutations.
 
+The loop is in the spirit of Merrill & Sabharwal (2025, arXiv 2503.03961), by whom $\log n$ depth suffices for regular
+languages; the permutations are those of Barrington (1989). The weights are our own derivation.
+
 A formula of depth $D$ in AND and OR is a product of at most $4^D$ permutations of five points, each chosen by the value
 of one variable (`spec/computation/barrington.py`). The $n$ tokens of the bits are followed by $4^D$ padding tokens, one
 for each instruction; positions hold the address $a$ of its variable and its permutations $g_0$, $g_1$, as vectors of

@@ -8,7 +8,7 @@ In the spirit of Gu, Yang & Zhou (2026, arXiv 2603.03084), by whom a transformer
 - A triangulation is brought to this form (`spec/geometry/triangulation.py`). With $n$ different affine functions on
   $N$ simplices, each is cut into at most $C = \sum_{k \le d} \binom{n-1}{k}$ cells, so $K \le NC$.
 - A triangulation is also a difference of two convex functions, each a maximum of affine functions: two heads in one
-  attention layer (`convex-difference`, as for maxout networks of one variable). With $m$ inner facets at which the
+  attention layer (`convex-parts`, as `convex-difference` for one variable). With $m$ inner facets at which the
   function bends downwards, they have at most $NC$ pieces each, $C = \sum_{k \le d} \binom{m}{k}$.
 - A grid with values other than 0 at $V$ vertices has $2V$ heads for the maxima within hats and $V$ for the hats, on
   $d + 1$ positions (`spec/geometry/grid.py`).
@@ -85,7 +85,7 @@ def triangulation(
 
 
 @construction(
-    "convex-difference",
+    "convex-parts",
     "functions on triangulations: two heads in one attention layer",
     difference_sizes,
     certified=("sampled", "sampled"),
@@ -95,7 +95,7 @@ def convex_difference(
 ) -> Network:
     """Return the network of a function on a triangulation as the difference of two convex ones."""
     return _through_maxout(
-        lambda: difference(*spec.difference(spec.folds), spec.radius), "convex-difference", attention, tolerance
+        lambda: difference(*spec.difference(spec.folds), spec.radius), "convex-parts", attention, tolerance
     )
 
 

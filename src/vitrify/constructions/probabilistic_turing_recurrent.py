@@ -111,7 +111,7 @@ def moves_read(machine: ProbabilisticTuringMachine) -> tuple[str, ...]:
 
 
 @construction(
-    "probabilistic-turing-elman",
+    "probabilistic-turing-rnn",
     "the distribution of the next step, by a simple recurrent net with two stacks as numbers",
     sizes,
     certified=("to T", "to T"),

@@ -99,7 +99,7 @@ def test_there_and_back(seed: int) -> None:
 def test_a_machine_of_few_bits_is_an_automaton_and_right_to_a_depth(bits: int, right: int) -> None:
     """a^n b^n at few bits is a finite automaton, so that it must be wrong for some n."""
     machine = equal_numbers()
-    net = quantize_recurrent(build(machine, "probabilistic-turing-elman"), machine.vocabulary, bits)
+    net = quantize_recurrent(build(machine, "probabilistic-turing-rnn"), machine.vocabulary, bits)
     emitted = {rule.step: rule.emitted or ERASED for rule in machine.rules}
     strings = automaton_of(net).relabelled(emitted)
     for n in range(10):

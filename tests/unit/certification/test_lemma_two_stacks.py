@@ -29,7 +29,7 @@ from vitrify.spec.computation.probabilistic_turing import (
 )
 
 MACHINE = marked_palindromes()
-TRANSFORMER, RECURRENCE = "probabilistic-turing", "probabilistic-turing-elman"
+TRANSFORMER, RECURRENCE = "probabilistic-turing", "probabilistic-turing-rnn"
 A, B, W = "blocks.0.rec.W_A", "blocks.0.rec.W_B", "blocks.0.mlp.W_in"
 
 

@@ -57,7 +57,9 @@ OWN = {  # the oracle of every kind and output that has a registered one
         "Match2",
         "Match3Bigram",
         "Match3Local",
+        "FormulaValue",
         "Nearest",
+        "Reachability",
         "Recall",
     )
     for output in ("transducer", "class")

@@ -174,7 +174,7 @@ def test_a_convex_function_has_no_folds_and_a_concave_one_no_other_bends() -> No
 
 def test_one_attention_layer_of_two_heads_is_exact_on_the_whole_box() -> None:
     spec = random_triangulation(4, 1)
-    net = build(spec, "convex-difference", attention="hard")
+    net = build(spec, "convex-parts", attention="hard")
     assert net.sizes.heads_per_layer == (0, 2)
     assert largest_distance(net, spec)[0] <= net.about["rounding allowed"]
 
@@ -183,7 +183,7 @@ def test_a_large_triangulation_is_refused_by_its_construction() -> None:
     with pytest.raises(BuildRefused, match="use fewer simplices"):
         build(random_triangulation(60, 0))
     with pytest.raises(BuildRefused, match="use fewer simplices"):
-        build(random_triangulation(60, 0), "convex-difference")
+        build(random_triangulation(60, 0), "convex-parts")
 
 
 @each("spec", [random_triangulation(3, 1), GRID], ids=["triangulation", "grid"])

@@ -30,7 +30,7 @@ from vitrify.spec.computation.probabilistic_turing import (
     random_probabilistic_machine,
 )
 
-TRANSFORMER, RECURRENCE = "probabilistic-turing", "probabilistic-turing-elman"
+TRANSFORMER, RECURRENCE = "probabilistic-turing", "probabilistic-turing-rnn"
 NAMES = (TRANSFORMER, RECURRENCE)
 STACKS = ("right of the head", "left of the head")
 TOLERANCE = 1e-12

@@ -21,7 +21,7 @@ IN_LOG_BITS = Executed(
     "logarithmic_precision_runs_as_uniform_threshold_circuits",
     "circuits in ⌈log₂ n⌉ bits of two nets and of those built for MAJORITY, at lengths up to 16; for two nets of width "
     "1 without positions, what a generator with O(log n) bits of memory writes",
-    "B8",
+    "B15",
 )
 AS_ROUNDED_SUMS = Executed(
     "sums_rounded_after_each_addition_run_without_threshold_gates",
