@@ -1,28 +1,30 @@
-r"""PARITY at every length takes two layers of softmax or hard attention: nothing depends on it, positions neither.
+r"""PARITY at every length takes two layers of softmax or hard attention: weights and positions do not depend on it.
 
-Statement: One set of weights decides at every length $n$ whether a word has an odd number of ones, with positions that
-are functions of $t$ alone: (a) two causal layers of hard attention, positions $t, t^2$ and $t \bmod 2$, margin 1; (b)
-two softmax layers without a mask and without a norm, positions $\ln t, \ln(t+1), t \bmod 2$, and a lead of at least
-$1/(4(n+1)(2n+1))$; a third layer makes that 0.98; (c) with a layer norm over $(x, -x)$ before the unembedding, and
-$\epsilon = 0$, the lead is the constant $2c$, so the cross-entropy is $\ln(1 + e^{-2c})$ and tends to 0 with $c$.
+Statement: In exact arithmetic, one set of weights decides at every length $n$ whether a word has an odd number of ones,
+with positions that are functions of $t$ alone: (a) two causal layers of hard attention that averages ties, positions
+$t, t^2$ and $t \bmod 2$, margin 1; (b) two softmax layers without a mask and without a norm, positions $\ln t,
+\ln(t+1), t \bmod 2$, and a lead of at least $1/(4(n+1)(2n+1))$; a third layer, with the position $(t+1)^3$, makes that
+0.98; (c) with a layer norm over $(x, -x)$ before the unembedding, and $\epsilon = 0$, the lead is the constant $2c$, so
+the cross-entropy is $\ln(1 + e^{-2c})$ and tends to 0 as $c$ grows.
 Why: In `any_length_parity.py`. An average has no exact number of ones, $k$; but a head whose weight of BOS grows with
-the position $t$ compares $k$ with $t$, and the parity of $t$ at the step is that of $k$.
-Checked: Certificates prove (a) to 96 and (b) to 48 letters: the order of letters changes no answer, and every number
-of ones was run, with bounds of rounding. All words to length 8, 1,000 random ones of these lengths; then the same
-arrays, byte by byte, at $n = 10, 100, 1000$: every number of ones at $n = 10$ and $100$, some at $n = 1000$, letters in
-random order, and the lead against its law. (c) $c = 1, 4$; and the law $2cx/\sqrt{x^2 + \epsilon}$ for $\epsilon =
-10^{-12}, 10^{-8}, 10^{-5}$. The longest words by the bound of rounding; float32 at that length, without a wrong answer;
-one more letter, which is refused; and a length with wrong answers where nothing is refused: ones only, 1,500 of them
-under softmax and 3,000 under hard attention.
-Not checked: All lengths: the margin of (b) is proved in exact arithmetic, by hand, and the float law is a bound by
-hand. Certificates of (c) say *sampled*: rounding is not bounded by machine behind norms. Float64 at its longest, 41,284
-letters, and 23,726,565 for (a), were not run.
+the position $t$ compares $k$ with $t$: what it reads passes a threshold at $t = k$, and the parity of that position is
+the answer.
+Checked: Certificates prove (a) to 96 and (b) to 48 letters: the order of letters changes no answer, and every number of
+ones was run, with bounds of rounding. All words to length 8, 1,000 random ones of these lengths; then the same arrays,
+byte by byte, and the same formulas of positions at $n = 10, 100, 1000$: every number of ones at $n = 10$ and $100$,
+some at $n = 1000$, letters in random order, and the lead against its law. (c) $c = 1$, and $c = 4$ to $n = 100$; at 10
+and 100 also the law $2cx/\sqrt{x^2 + \epsilon}$ for $\epsilon = 10^{-12}, 10^{-8}, 10^{-5}$. The longest words by the
+bound of rounding; float32 at that length, without a wrong answer; one more letter, which is refused; and a length with
+wrong answers where nothing is refused: ones only, 1,500 of them under softmax and 3,000 under hard attention.
+Not checked: That one layer is not enough (cited). All lengths: the margin of (b) is proved in exact arithmetic, by
+hand, and the float law is a bound by hand. Certificates of (c) say *sampled*: rounding is not bounded by machine behind
+norms. Float64 at its longest, 41,284 letters, and 23,726,565 for (a), were not run.
 Source: Chiang & Cholak 2022, arXiv 2202.12172 [T], with positions $t/n$ and the variant with a norm; Kozachinskiy &
 Steifer 2025, arXiv 2501.02535 [A]: three layers whose positions do not depend on $n$; one layer never suffices:
 Kozachinskiy, Steifer & Wałęga 2026, arXiv 2602.05896 [A]. The two layers of (b) are our own derivation; their margin is
 as small as that of the first source. (a) is our own, with a head that finds whole numbers from means.
-Saboteur: (a) The query asks for $k + \frac12$. (b) The threshold is 0.4 instead of 0.75; the third layer multiplies by
-$N^2$ instead of $N^3$. (c) $\epsilon = 10^{-5}$, the default of trained networks.
+Saboteur: (a) The query asks for $k + \frac12$. (b) The threshold is 0.4 instead of 0.75; the third layer has the
+position $(t+1)^2$. (c) $\epsilon = 10^{-5}$, the default of trained networks.
 """
 
 from __future__ import annotations
@@ -89,9 +91,12 @@ def check(subject: Subject) -> Evidence:
     evidence = check_net(subject, max_length=8, samples=SAMPLES, work=1e9)
     if evidence.verdict == "fails":
         return evidence
-    short = [build(subject.spec, weights_name(kind), max_length=n, **choices(subject)) for n in LENGTHS]
-    arrays = {tuple((name, array.tobytes()) for name, array in sorted(net.arrays.items())) for net in short}
+    own = weights.architecture.max_length
+    nets = [build(subject.spec, weights_name(kind), max_length=n, **choices(subject)) for n in (own, *LENGTHS)]
+    arrays = {tuple((name, array.tobytes()) for name, array in sorted(net.arrays.items())) for net in nets}
+    formulas = {net.architecture.formulas for net in nets}
     quantities, cases = [Quantity("sets of arrays for these lengths", len(arrays), 1, "=")], 0
+    quantities += [Quantity("sets of formulas of positions", len(formulas), 1, "=")]
     lengths = LENGTHS if subject.data.get("c", 1.0) == 1.0 else LENGTHS[:2]
     for length in lengths:
         numbers = ones(length)

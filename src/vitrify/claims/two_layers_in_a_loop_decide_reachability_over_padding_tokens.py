@@ -1,26 +1,27 @@
-r"""Two attention layers of width 12 in a loop decide reachability in directed graphs if they get padding tokens.
+r"""Two layers of width 12, applied log n times, decide reachability in directed graphs if they get padding tokens.
 
-Statement: For every $n$ there are two transformer layers with three heads, 9 units and width 12 which, applied
-$\lceil\log_2(n-1)\rceil$ times (at least once) to the $n^2$ bits of the adjacency matrix of any directed graph with $n$
-nodes and $n^3$ padding tokens, give for every two nodes exactly if a path leads from one to the other. Under softmax
-the inverse temperatures are $\ln(16n^3)$ and $2\ln(8n^3)$, rounded up to a quarter.
+Statement: For every $n \ge 2$ there are two transformer layers with three heads and 9 units in all, and width 12,
+which, applied $\lceil\log_2(n-1)\rceil$ times (at least once) to the $n^2$ bits of the adjacency matrix of any directed
+graph with $n$ nodes and $n^3$ padding tokens, say of every two nodes if a path leads from the first to the second
+(every node reaches itself, by the empty path). Under softmax the inverse temperatures are $\ln(16n^3)$ and
+$2\ln(8n^3)$, rounded up to a quarter.
 Why: A padding token stands for three nodes $(i, j, k)$, and reads if there are paths from $i$ to $j$ and from $j$ to
-$k$. A pair $(i, k)$ looks among its tokens for one that has both. Each round doubles the length of the paths that
-count.
+$k$. A pair $(i, k)$ looks among its tokens for one that has both. As nodes reach themselves, paths of length at most
+$2^r$ count after $r$ rounds.
 Checked: All graphs of 3 nodes; 400 of 4 nodes, 64 of 5, 32 of 6 and 2 of 10 nodes (1,100 tokens), with all pairs of
-nodes: paths in random order, whole and cut, and random graphs. Each number of nodes has one kind of attention:
-softmax, sparsemax or hard. For each of these nets both links are proved: its margins, and by induction over the rounds
-that it decides reachability in every graph. Stored blocks, rounds, heads, units, width and temperatures are compared
-with the formulas, and the weights with those of the net of 3 nodes: all arrays but positions and temperatures are
-equal, byte by byte.
-Not checked: $n > 10$; the tests prove both links up to $n = 12$. Positions hold the nodes that a token stands for and
-the squares of their numbers, and the temperature grows with $\log n$, so the net is not the same for all $n$; the
-abstract of the paper states a uniform net with padding, whose constants were not read. That $O(\log n)$ rounds do more
-than $O(1)$ layers is conditional on $\mathrm{TC}^0 \ne \mathrm{NL}$ (for undirected graphs: $\ne \mathrm{L}$), and not
-part of this claim.
+nodes: paths in random order, whole and cut, and random graphs. Each number of nodes has one kind of attention: softmax,
+sparsemax or hard. For each of these nets it is proved, for every graph with that many nodes: the stored weights compute
+the net with exact selections (margins), and that net decides reachability (induction over the rounds). Stored blocks,
+rounds, heads, units, width and temperatures are compared with the formulas, and the weights with those of the net of 3
+nodes: all arrays but positions and temperatures are equal, byte by byte.
+Not checked: Other $n$; the tests prove the same for all $n$ from 4 to 12. Positions hold the nodes that a token stands
+for and the squares of their numbers, and the temperature grows with $\log n$, so the net is not the same for all $n$;
+the abstract of the paper states a uniform net with padding, whose constants were not read. That $O(\log n)$ rounds do
+more than $O(1)$ layers is conditional on $\mathrm{TC}^0 \ne \mathrm{NL}$ (for undirected graphs: $\ne \mathrm{L}$), and
+not part of this claim.
 Source: Merrill & Sabharwal 2025, arXiv 2503.03961 [A]; the weights are our own derivation.
-Saboteur: The layers are applied one time fewer, so that paths of more than half the greatest length are missed. Where
-they run once, for 3 nodes, a token reads its left pair twice.
+Saboteur: The layers are applied one time fewer, so that pairs of nodes are missed whose shortest path is longer than
+$2^{R-1}$, where $R$ is the number of rounds. Where they run once, for 3 nodes, a token reads its left pair twice.
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
-r"""Active automata learning: the smallest machine that answers like a network, by AALpy's algorithm KV.
+r"""Active automata learning: a smallest machine without a known difference from a network, by AALpy's algorithm KV.
 
 KV (Kearns and Vazirani 1994 [K]; the library: Muškardin et al. 2022 [K]) asks for the answers after single words, and
 for a word after which its current machine is wrong. The latter comes from our own search, in this order:
 
 1. all words up to a length, the shortest first;
 2. longer words that lead to a state of the machine, take up to some letters there and then tell its states apart (the
-   W-method of Chow 1978 [K]): a network with a few states more than the machine that is right on all of them is equal;
+   W-method of Chow 1978 [K]), at most `MAX_COVER`. All words with $m$ letters there would show that a network with at
+   most $m$ states more than the machine is equal to it;
 3. random long words, words that repeat, and an adversarial search (`certify`).
 """
 
@@ -23,21 +24,21 @@ from vitrify.extraction.observations import Observations, asks_first
 from vitrify.optional import need
 from vitrify.spec.automata.moore import Letters, MooreMachine
 
-MAX_COVER = 1 << 12  # words of the W-method, longer than those that are all known
+MAX_COVER = 1 << 12  # words of the W-method, longer than those of which all were run
 MAX_QUERIES, ROUNDS = 2000, 4  # for each state and letter, and hypotheses for each state; learning needs far fewer
-CONTRADICTION = "the answers after one word differ from run to run: logits are too close"
+CONTRADICTION = "learning does not come to an end, as where the answers after one word differ from run to run"
 Search = Callable[[MooreMachine], Letters | None]
 
 
 class NoMachine(Exception):
-    """No machine of the size that is allowed answers like the network, or longer words would have to be run."""
+    """No allowed machine answers like the network, longer words are needed, or learning has no end."""
 
 
 class Learner:
     """A run of KV on a network: it asks for answers, and is given counterexamples.
 
-    `settled` is the last machine that is right on all words up to the complete length, and `best` the one whose first
-    mistake comes latest, of several the one that is wrong on the fewest words.
+    `settled` is the last machine that is right on all words up to the complete length, and `best`, of those
+    that are not, the one whose first mistake comes latest; of several, the one that is wrong on the fewest words.
     """
 
     num_queries = num_steps = num_cached_queries = 0  # AALpy reads these names
@@ -50,7 +51,7 @@ class Learner:
         self._score, self.rounds = (-1, 0), 0
 
     def learn(self) -> MooreMachine:
-        """Return the machine for which no counterexample is known; else `NoMachine`, or `Exhausted`."""
+        """Return the machine for which no counterexample is known; raise `NoMachine` or `Exhausted` (no budget)."""
         learning = need("aalpy.learning_algs", "extract")
         letters = list(range(self.observations.letters))
         learned = learning.run_KV(
@@ -73,7 +74,7 @@ class Learner:
     def find_cex(self, hypothesis: Any) -> Letters | None:
         """Return a word after which a machine of AALpy answers otherwise than the network."""
         machine = machine_of(hypothesis, self.observations.letters)
-        self.rounds += 1
+        self.rounds, self.covered = self.rounds + 1, 0
         if self.rounds > ROUNDS * (self.max_states + 1):  # a counterexample adds a state
             raise NoMachine(CONTRADICTION)
         if len(machine.answers) > self.max_states:
@@ -89,7 +90,7 @@ class Learner:
 
     def _uncovered(self, machine: MooreMachine) -> Letters | None:
         """Return a word of the W-method after which a machine is wrong."""
-        words, self.covered = [*islice(self._cover(machine), MAX_COVER)], 0
+        words = [*islice(self._cover(machine), MAX_COVER)]
         for batch in by_length(words):
             if (word := difference(self.observations, machine, batch)) is not None:
                 return word
@@ -99,7 +100,7 @@ class Learner:
     def _cover(self, machine: MooreMachine) -> Iterator[Letters]:
         """Yield words of the W-method that are longer than those which are all known."""
         observations, tails = self.observations, machine.distinguishing_words()
-        starts = machine.access_words()
+        starts, seen = machine.access_words(), set[Letters]()
         longest = observations.net.max_length
         for extra in range(longest + 1 if observations.letters else 0):
             if observations.letters**extra > MAX_COVER:
@@ -108,7 +109,8 @@ class Learner:
                 for middle in product(range(observations.letters), repeat=extra):
                     for tail in tails:
                         word = (*start, *middle, *tail)
-                        if observations.complete < len(word) <= longest:
+                        if observations.complete < len(word) <= longest and word not in seen:
+                            seen.add(word)
                             yield word
 
 
