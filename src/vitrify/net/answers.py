@@ -18,7 +18,7 @@ from vitrify.encoding import JsonObject
 from vitrify.errors import FolderError, InputError
 from vitrify.net.architecture import Architecture, Output, SequenceArchitecture
 from vitrify.net.conv import Convolutional, image_planes
-from vitrify.net.generate import Generation, generate
+from vitrify.net.generate import Generation, check_generation, generate
 from vitrify.net.inference import BATCH_BYTES, encode, encode_input, log_probabilities, logits_of_inputs
 from vitrify.net.weights import Weights, has_architecture, has_positions
 from vitrify.spec.computation.connectivity import adjacency, read_graph
@@ -256,6 +256,7 @@ def generation_answers(
     spec: object,
 ) -> list[GenerationAnswer]:
     """Generate up to `steps` symbols after each prompt; without a number, up to the length that the network is for."""
+    check_generation(weights, steps or 0, seed)
     net, answers = weights.architecture, dict[int, GenerationAnswer]()
     for length in {len(prompt): None for prompt in prompts}:
         most = max(0, net.max_length + 1 - length) if steps is None else steps

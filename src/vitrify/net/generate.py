@@ -49,7 +49,7 @@ def generate(
     different prompts are independent, and do not depend on the other prompts of the batch.
     """
     net = weights.architecture
-    _check(weights, steps, seed)
+    check_generation(weights, steps, seed)
     prompt_ids = [encode(net, prompt) for prompt in prompts]
     for ids in prompt_ids:
         if len(ids) + steps > net.longest + 1:  # the last symbol is written and not read
@@ -69,7 +69,8 @@ def generate(
     return [generations[index] for index in range(len(prompts))]
 
 
-def _check(weights: Weights[SequenceArchitecture], steps: int, seed: int | None) -> None:
+def check_generation(weights: Weights[SequenceArchitecture], steps: int, seed: int | None) -> None:
+    """Refuse a network that writes no symbols one after the other, and numbers that make no sense."""
     net = weights.architecture
     if net.reads != "tokens" or net.output.kind not in ("lm", "class"):
         raise InputError("this network does not write symbols one after the other: it can't generate")

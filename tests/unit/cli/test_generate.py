@@ -74,6 +74,11 @@ def test_lines_of_graphs() -> None:
         list(answers.run_lines(weights, io.StringIO("ash-oak\nx-oak\n"), False, None))
 
 
+def test_nets_that_read_images_do_not_generate() -> None:
+    with pytest.raises(InputError, match="can't generate"):
+        answers.run_generation(build(read_spec(EXAMPLES / "faces.scene.toml")), ["0"], 3, None, None)
+
+
 def test_nets_without_symbols_do_not_generate(folder: Path, tmp_path: Path) -> None:
     done = vitrify("run", folder / "towns.connectivity", "--generate", 3)
     assert (done.returncode, "can't generate" in done.stderr) == (2, True)
