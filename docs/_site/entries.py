@@ -39,13 +39,16 @@ orphan: true
 
 
 class Claims(SphinxDirective):
-    """`{claims} R`: a section for each claim whose id begins with this letter."""
+    """`{claims} R:1-19`: a section for each claim whose id begins with this letter, with a number of this range."""
 
     required_arguments = 1
 
     def run(self) -> list[nodes.Node]:
         self.env.note_dependency(str(EVIDENCE))
-        chosen = [h for h in sorted(listing(), key=position) if str(h.fields["id"]).startswith(self.arguments[0])]
+        letter, _, span = self.arguments[0].partition(":")
+        first, last = map(int, span.split("-")) if span else (0, 999)
+        part = [h for h in sorted(listing(), key=position) if str(h.fields["id"]).startswith(letter)]
+        chosen = [h for h in part if first <= int(str(h.fields["id"])[1:]) <= last]
         text = "\n\n".join([*overview(chosen), *(line for headline in chosen for line in claim(headline))])
         return self.parse_text_to_nodes(text, allow_section_headings=True)
 
