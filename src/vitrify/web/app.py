@@ -19,6 +19,7 @@ from starlette.responses import JSONResponse, Response
 from vitrify.errors import InputError, VitrifyError
 from vitrify.optional import need
 from vitrify.report.frame import STATIC
+from vitrify.report.live import SCRIPTS
 from vitrify.web.guard import Guard
 from vitrify.web.site import HERE, ServerSettings, WebApp
 
@@ -44,6 +45,7 @@ def application(settings: ServerSettings | None = None) -> FastAPI:
         app.add_exception_handler(kind, _refused)
     app.add_exception_handler(RequestValidationError, _misread)
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
+    app.mount("/live", StaticFiles(directory=SCRIPTS), name="live")
     app.mount("/app", StaticFiles(directory=HERE / "static"), name="app")
     for name in ROUTERS:
         app.include_router(import_module(f"vitrify.web.{name}").router(site))
