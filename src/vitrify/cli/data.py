@@ -116,6 +116,7 @@ def runs(
     export: Annotated[Path | None, opt("Write a table of these runs: .parquet or .csv.", metavar="FILE")] = None,
     curves: Annotated[Path | None, opt("Write a table of their curves: .parquet or .csv.", metavar="FILE")] = None,
     tensorboard: Annotated[Path | None, opt("Write their curves as TensorBoard event files.", metavar="DIR")] = None,
+    repair: Annotated[bool, opt("Move damaged runs into the folder `damaged` of the store.", "--repair")] = False,
     as_json: AsJson = False,
 ) -> None:
     """List the training runs of a store: parameters that differ, progress, and distance to the optimal loss."""
@@ -123,7 +124,16 @@ def runs(
     from vitrify.learn.store import RunStore
 
     opened = RunStore(store)
+    if repair:
+        from vitrify.learn.repair import repair as moved_aside
+
+        moved = moved_aside(opened)
+        lines = (f"moved aside: {opened.path / name}: {why}" for name, why in moved.items())
+        show(as_json, {"moved": moved}, *lines, f"{len(moved)} damaged in {opened.path}")
+        return
     records = opened.runs(" ".join(query or []))
+    for name, why in opened.unreadable.items():
+        sys.stderr.write(f"warning: {name} is left out: {why}\n")
     if export:
         exports.write_table(exports.table(records), export)
     if curves:
