@@ -21,6 +21,7 @@ from vitrify.certification.margins.values import Undecided
 from vitrify.certification.oracles.right import Oracle
 from vitrify.certification.precision.rounding import supports
 from vitrify.errors import BudgetSpent, InputError
+from vitrify.limits import checked_seed
 from vitrify.net.architecture import Architecture, SequenceArchitecture
 from vitrify.net.conv import Convolutional
 from vitrify.net.inference import batch_logits, with_pads
@@ -43,6 +44,7 @@ def net_check(
     samples: int | None = None,
 ) -> WordCheck | PointCheck:
     """Return the check of a net against the spec that it was built from."""
+    checked_seed(seed)
     if any(getattr(block, "crowded", False) for block in getattr(net, "blocks", ())):
         raise InputError("experts that choose tokens answer a word by the rest of its batch: nothing can be certified")
     if net.reads == "tokens":

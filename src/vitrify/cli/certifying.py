@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vitrify.cli.options import SECONDS, AsJson, Memory, Net, Seconds, Seed, opt, within
+from vitrify.cli.options import MAX_SEED, SECONDS, AsJson, Memory, Net, Seconds, Seed, opt, within
 from vitrify.cli.render import VERDICT_COLORS, Part, TextTable, json_line, progress, show, status, styled, tell
 from vitrify.encoding import JsonMapping
 from vitrify.errors import BudgetSpent, FolderError, InputError
@@ -144,7 +144,7 @@ def _margins(proof: JsonMapping | None) -> Iterator[Part]:
 
 def recheck(
     net: Net,
-    seed: Annotated[int | None, opt("Seed of the random words. Default: a fresh one.", min=0)] = None,
+    seed: Annotated[int | None, opt("Seed of the random words. Default: a fresh one.", min=0, max=MAX_SEED)] = None,
     as_json: AsJson = False,
 ) -> None:
     """Check a folder against its certificate with a small separate program that shares no code with the builder."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from vitrify import encoding
-from vitrify.cli.options import SANDBOX_NAMES, AsJson, AskParameters, KeyValues, StoreFolder, arg, opt
+from vitrify.cli.options import MAX_SEED, SANDBOX_NAMES, AsJson, AskParameters, KeyValues, StoreFolder, arg, opt
 from vitrify.cli.render import Part, TextTable, parameters, progress, show, styled, tell
 from vitrify.encoding import JsonObject
 from vitrify.errors import InputError
@@ -28,7 +28,7 @@ def data(
     sandbox: Annotated[str | None, arg("Name of a sandbox. Default: list all.", autocompletion=SANDBOX_NAMES)] = None,
     words: KeyValues = None,
     rows: Annotated[int, opt("Sequences to show, or to write per split.", min=1)] = 3,
-    seed: Annotated[int, opt("Seed of the data.", min=0)] = 0,
+    seed: Annotated[int, opt("Seed of the data.", min=0, max=MAX_SEED)] = 0,
     out: Annotated[Path | None, opt("Write the sequences to this folder.", "--out", "-o", metavar="DIR")] = None,
     layout: Annotated[Layout, opt("parquet: files; datasets: a folder for `load_dataset`.", "--format")] = "parquet",
     split: Annotated[

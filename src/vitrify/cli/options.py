@@ -36,7 +36,8 @@ def arg(text: str, metavar: str | None = None, **settings: Any) -> Any:
 AsJson = Annotated[bool, opt("Print JSON instead of text.", "--json")]
 Net = Annotated[str, arg("Model folder, run (ID, best:QUERY; @STEP: a checkpoint) or exported folder.", "NET")]
 ModelOut = Annotated[Path, opt("Write the model folder here.", "--out", "-o", metavar="DIR")]
-Seed = Annotated[int, opt("Seed of all random choices.")]
+MAX_SEED = (1 << 32) - 1
+Seed = Annotated[int, opt("Seed of all random choices.", min=0, max=MAX_SEED)]
 AskParameters = Annotated[bool, opt("List the parameters with ranges and defaults, and exit.", "--parameters")]
 KeyValues = Annotated[
     list[str] | None, arg("Parameters; for `train` also lists: lr=1e-3,3e-3, seed=0..7.", "KEY=VALUE…")
