@@ -21,10 +21,12 @@ from typing import Any
 
 from fuzz.mutation import TEXT_CHANGES, VALUES, changed_json, mutated
 from vitrify.errors import VitrifyError
+from vitrify.limits import limited
 
 ROOT = Path(__file__).parents[2]
 CORPUS = Path(__file__).parent / "corpus"
 MAX_MESSAGE = 100_000  # characters
+BUILD_SECONDS, BUILD_BYTES = 10.0, 1 << 30
 MAX_BUILT = 3_000  # bytes of a spec that is also built
 
 
@@ -126,7 +128,8 @@ class SpecFiles(Target):
             raise Broken("what was written reads back as another spec")
         spec.first_lines()
         if self.built:
-            v.explain(v.build(spec))
+            with limited("building", BUILD_SECONDS, BUILD_BYTES):  # as the commands do, which give it more
+                v.explain(v.build(spec))
         return "accepted"
 
 

@@ -8,6 +8,7 @@ import warnings
 from typing import TextIO
 
 from vitrify.errors import SpecWarning, VitrifyError
+from vitrify.interrupts import ending
 
 
 def main() -> None:
@@ -18,12 +19,17 @@ def main() -> None:
     warnings.simplefilter("always", SpecWarning)
     warnings.filterwarnings("ignore", ".* encountered in ", RuntimeWarning)  # infinite numbers are judged or printed
     try:
-        app()
+        with ending():
+            app()
     except VitrifyError as error:
         _stop(str(error))
     except BrokenPipeError:  # the reader of our output has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
+    except KeyboardInterrupt as stop:
+        from vitrify.cli.options import end
+
+        sys.exit(end(stop))
     except (OSError, MemoryError) as error:
         _stop(f"the system refused: {error or type(error).__name__}")
 

@@ -18,6 +18,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 
 from vitrify.errors import InputError, VitrifyError
+from vitrify.interrupts import see_to_it
 from vitrify.optional import need
 from vitrify.report.frame import STATIC
 from vitrify.web.connections import Places, protocol
@@ -110,6 +111,7 @@ def server(settings: ServerSettings, places: Places | None = None, **options: An
 def serve(settings: ServerSettings) -> None:
     """Serve the app until it is interrupted."""
     running = server(settings)
+    see_to_it()
     with suppress(KeyboardInterrupt):  # it has ended in order
         running.run()
     if not running.started:  # it said why
