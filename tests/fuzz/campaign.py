@@ -1,9 +1,9 @@
 """Fuzz every reader of the library: `python -m fuzz.campaign --seconds 600`, or `make fuzz SECONDS=600`.
 
 Each target runs in a process with 2 GiB of address space beyond what it has at the start, and 20 seconds of processor
-time for an input. What is neither accepted nor refused by a `VitrifyError`, what takes longer, and what ends the process
-is a finding: its smallest input is written to `build/fuzz/findings`, and the command exits with 1. Inputs with an outcome
-that was new are kept in `build/fuzz/seeds` and are tried again first by the next call.
+time for an input. What is neither accepted nor refused by a `VitrifyError`, what takes longer, and what ends the
+process is a finding: its smallest input is written to `build/fuzz/findings`, and the command exits with 1. Inputs with
+an outcome that was new are kept in `build/fuzz/seeds`, and the next call begins with them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ from random import Random
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from fuzz.targets import CORPUS, Target, quiet, targets
+from fuzz.services import services
+from fuzz.targets import CORPUS, Target, quiet, readers
 
 CPU_SECONDS, STUCK_SECONDS = 20.0, 30.0  # for an input: an alarm in Python, and the parent's for what does not hear it
 MEMORY_BYTES = 2 << 30
@@ -150,7 +151,8 @@ def work(
     sys.setswitchinterval(1.0)
     target = make(folder / "work")
     campaign = Campaign(target, out, seed)
-    attempt(target, campaign.pool[0])  # whatever is imported late
+    for data in target.warming():  # imports, and threads that last
+        attempt(target, data)
     used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY_BYTES,) * 2)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -165,7 +167,7 @@ def work(
         took = time.process_time() - now
         tally.slowest = max(tally.slowest, took)
         tally.inputs += 1
-        tally.accepted += outcome.startswith("accepted")
+        tally.accepted += "accepted" in outcome
         if campaign.learn(data, outcome) and not finding:
             seeds.mkdir(parents=True, exist_ok=True)
             (seeds / hashlib.sha256(data).hexdigest()[:16]).write_bytes(data)
@@ -250,6 +252,13 @@ def _watched(pid: int, slot: mmap.mmap) -> str:
         time.sleep(0.05)
 
 
+def say(text: str, *, flush: bool = True) -> None:
+    """Print a line."""
+    sys.stdout.write(f"{text}\n")
+    if flush:
+        sys.stdout.flush()
+
+
 def table(tallies: list[Tally]) -> str:
     """Return the figures as a Markdown table."""
     rows = [
@@ -268,9 +277,9 @@ def table(tallies: list[Tally]) -> str:
             f"{len(each.findings)}",
         )
         rows.append(f"| {' | '.join(cells)} |")
-    rows.append(
-        f"| all | {sum(t.inputs for t in tallies):,} | {sum(t.accepted for t in tallies):,} | | | | {sum(len(t.findings) for t in tallies)} |"
-    )
+    inputs, accepted = sum(each.inputs for each in tallies), sum(each.accepted for each in tallies)
+    found = sum(len(each.findings) for each in tallies)
+    rows.append(f"| all | {inputs:,} | {accepted:,} | | | | {found} |")
     return "\n".join(rows)
 
 
@@ -283,10 +292,10 @@ def main() -> int:
     parser.add_argument("--out", type=Path, default=Path("build/fuzz"))
     parser.add_argument("--list", action="store_true", help="print the names of the targets and end")
     words = parser.parse_args()
-    known = targets()
+    known = readers() | services()
     chosen = [name for name in known if not words.targets or any(name.startswith(word) for word in words.targets)]
     if words.list:
-        print("\n".join(chosen))
+        say("\n".join(chosen))
         return 0
     scratch = "/dev/shm" if Path("/dev/shm").is_dir() and shutil.disk_usage("/dev/shm").free > 1 << 29 else None
     tallies = []
@@ -295,7 +304,7 @@ def main() -> int:
         seconds = words.seconds * weights[name] / sum(weights.values())
         tally = fuzz(name, known[name], words.out, words.seed, seconds, scratch)
         tallies.append(tally)
-        print(f"{name}: {tally.inputs:,} inputs in {tally.seconds:.0f} s, {len(tally.findings)} findings", flush=True)
+        say(f"{name}: {tally.inputs:,} inputs in {tally.seconds:.0f} s, {len(tally.findings)} findings", flush=True)
         for number, each in enumerate(sorted(tally.findings, key=lambda one: -one["count"])):
             folder = words.out / "findings" / name
             folder.mkdir(parents=True, exist_ok=True)
@@ -303,8 +312,8 @@ def main() -> int:
             path = folder / hashlib.sha256(data).hexdigest()[:16]
             path.write_bytes(data)
             if number < 12:
-                print(f"  {each['count']} × {each['place']}: {each['message'][:160]!r}: {path}", flush=True)
-    print(table(tallies))
+                say(f"  {each['count']} × {each['place']}: {each['message'][:160]!r}: {path}", flush=True)
+    say(table(tallies))
     return int(any(tally.findings for tally in tallies))
 
 
