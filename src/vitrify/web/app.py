@@ -21,6 +21,7 @@ from vitrify.errors import InputError, VitrifyError
 from vitrify.interrupts import see_to_it
 from vitrify.optional import need
 from vitrify.report.frame import STATIC
+from vitrify.report.live import SCRIPTS
 from vitrify.web.connections import Places, protocol
 from vitrify.web.guard import Guard
 from vitrify.web.site import HERE, ServerSettings, WebApp
@@ -49,6 +50,7 @@ def application(settings: ServerSettings | None = None) -> FastAPI:
     app.add_exception_handler(RequestValidationError, _misread)
     app.add_exception_handler(ClientDisconnect, _gone)
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
+    app.mount("/live", StaticFiles(directory=SCRIPTS), name="live")
     app.mount("/app", StaticFiles(directory=HERE / "static"), name="app")
     for name in ROUTERS:
         app.include_router(import_module(f"vitrify.web.{name}").router(site))
