@@ -38,19 +38,7 @@ LAYERS = [
     "web",
     "cli",
 ]
-TOP = {
-    "errors",
-    "encoding",
-    "files",
-    "intervals",
-    "hints",
-    "parameters",
-    "arrays",
-    "registry",
-    "markup",
-    "optional",
-    "workers",
-}
+TOP = set(LAYERS[: LAYERS.index("spec")])  # single modules, which every package may import
 
 
 def layer_of(path: Path) -> str:

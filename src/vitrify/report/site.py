@@ -21,7 +21,7 @@ from vitrify.encoding import JsonMapping, JsonObject
 from vitrify.files import keep_only, put
 from vitrify.learn.agreement import WORDS, agreement
 from vitrify.optional import need
-from vitrify.report import plans
+from vitrify.report import plans, wording
 from vitrify.report.evidence import PARTS, SOURCES, AtlasEntry
 from vitrify.report.figures import Drawing, Drawings
 from vitrify.report.frame import STATIC, page
@@ -113,6 +113,7 @@ class Site:
             **self._head(row, root=""),
             "teasers": [(subject, line(item, brief=True)) for subject, item in declared[:TEASERS]],
             "declared": len(declared),
+            "certified": wording.certified_briefly(row.outcome.certificates) if row.outcome else "",
             "picture": self.figures[row.name].size if row.name in self.figures else None,
             "words": " ".join([row.name.replace("_", " "), row.headline.doc, row.id]).lower(),
         }
