@@ -12,6 +12,7 @@ from pathlib import Path
 SRC = Path(__file__).parents[2] / "src" / "vitrify"
 LAYERS = [
     "errors",
+    "limits",
     "encoding",
     "files",
     "intervals",
