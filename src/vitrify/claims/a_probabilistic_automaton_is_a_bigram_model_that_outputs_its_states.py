@@ -20,6 +20,7 @@ from itertools import product
 
 import numpy as np
 
+from vitrify.claims._figures import points, show
 from vitrify.claims._nets import Domain, Evidence, Method, Quantity, Weights, in_turn, sized, witnessed, zeroing
 from vitrify.claims.catalogue import Claim, Subject, Subjects
 from vitrify.net.inference import batch_logits, log_probabilities
@@ -109,4 +110,7 @@ def _marginals(weights: Weights, spec: ProbabilisticAutomaton, rows: np.ndarray)
 
 
 sabotage = zeroing("blocks.0.mlp.W_out", 1)  # what follows the first pair of a letter and a state is forgotten
-CLAIM = Claim(subjects, check, sabotage, id="R2", standing="theorem", certified="proved")
+FIGURE = show(
+    points("{} states", ("d_model", "units", "heads"), "states of the automaton", "size of the net", joined=True)
+)
+CLAIM = Claim(subjects, check, sabotage, id="R2", standing="theorem", certified="proved", figure=FIGURE)

@@ -61,7 +61,7 @@ def build(
         rows = [_known(headline, store, scale, every, evidence) for headline in chosen]
         site = Site(out, rows, drawings)
         site.write()
-        undone = [row for row in rows if row.outcome is None or not drawings.find(row.headline, row.outcome)]
+        undone = [row for row in rows if row.outcome is None or not drawings.drawn(row.headline, row.outcome)]
         undone = [row for row in undone if row.outcome or row.origin == "waiting"]
         checks = {row.name: store.seconds(row.headline, scale) or GUESS for row in undone if row.origin == "waiting"}
         costs = {row.name: DRAWING + checks.get(row.name, 0.0) for row in undone}  # seconds, about
@@ -133,7 +133,7 @@ class ClaimCheck:
         headline, outcome, drawings = self.entry.headline, self.entry.outcome, Drawings(self.store / "figures")
         if self.entry.origin == "waiting":
             outcome = EvidenceStore(self.store).check(headline, self.scale)
-        if outcome and drawings.find(headline, outcome) is None:
+        if outcome and not drawings.drawn(headline, outcome):
             drawings.draw(headline, outcome)
 
 

@@ -157,8 +157,7 @@ class Site:
             "saboteur": SECTIONS["Saboteur"],
             "criteria": criteria(row.outcome.evidence) if row.outcome else [],
             "plan": self._plan(row),
-            "drawing": drawing and _labeled(drawing, sentence_of(name)),
-            "own_figure": bool(row.outcome and row.outcome.evidence.figures),
+            "figure": drawing and need("markupsafe", "report").Markup(drawing.data),
             "outcome": row.outcome,
             "provenance": _provenance(row),
             "evidence": tables(row.outcome) if row.outcome else None,
@@ -174,14 +173,6 @@ class Site:
 
     def _text(self, row: AtlasEntry, word: str) -> Markup:
         return markup(row.headline.section(word), self.rows, "../")
-
-
-def _labeled(drawing: Drawing, name: str) -> JsonObject:
-    """A drawing to stand in a page, with words for those who can't see it."""
-    markupsafe = need("markupsafe", "report")
-    label = markupsafe.escape(f"{name}: the figure of its evidence")
-    svg = drawing.svg.replace("<svg ", f'<svg role="img" aria-label="{label}" ', 1)
-    return {"svg": markupsafe.Markup(svg), "points": markupsafe.Markup(drawing.points)}
 
 
 def _provenance(row: AtlasEntry) -> str:

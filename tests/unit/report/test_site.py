@@ -123,7 +123,7 @@ def test_a_claim_has_its_evidence_its_saboteur_and_its_command(site: Path) -> No
         f"vitrify check {AUTOMATA}",
         f"src/vitrify/claims/{AUTOMATA}.py",
         "Checked by this code: on CPU, 2026-11-16",
-        SWAP,
+        unescape(SWAP),
         "a note",
         "LENGTH = 100",
     ):
