@@ -71,5 +71,5 @@ def sabotage(subject: Subject) -> Subject:
 
 FIGURE = show(layers_of_automata, curves("layers, heads, width at T = {}", 2, "length T", "width", "2x"))
 CLAIM = Claim(
-    subjects, check, sabotage, id="R14", standing="theorem", certified="sampled", budget_seconds=20, figure=FIGURE
+    subjects, check, sabotage, id="R14", standing="theorem", certified="proved", budget_seconds=20, figure=FIGURE
 )

@@ -9,6 +9,7 @@ from vitrify.certification.evidence import Progress
 from vitrify.errors import InputError
 from vitrify.extraction.observations import SearchBudget
 from vitrify.extraction.result import Extraction, LengthErrors
+from vitrify.limits import checked_seed
 from vitrify.net.architecture import SequenceArchitecture
 from vitrify.net.weights import Weights
 
@@ -48,7 +49,7 @@ def extract(
     >>> result.spec == v.read("cyclic:3"), result.known
     (True, 'equal for every length, proved')
     """
-    budget = SearchBudget(words, seconds)
+    budget, seed = SearchBudget(words, seconds), checked_seed(seed)
     if kind == "automaton":
         from vitrify.extraction.automata import extract_automaton
 
