@@ -19,7 +19,7 @@ from vitrify.claims import is_learned
 from vitrify.claims.catalogue import SECTIONS, claim_of
 from vitrify.encoding import JsonMapping, JsonObject
 from vitrify.files import keep_only, put
-from vitrify.learn.agreement import WORDS, agreement
+from vitrify.learn.agreement import WORDS, agreement, prediction
 from vitrify.optional import need
 from vitrify.report import plans, wording
 from vitrify.report.evidence import PARTS, SOURCES, AtlasEntry
@@ -263,7 +263,7 @@ def _cell(table: JsonMapping, at: int, task: int, by_id: Mapping[str, list[JsonO
     values = table["accuracy"][at][task]  # [seed][size]
     sizes = [sorted(seed[size] for seed in values) for size in (0, 1)]
     judged = int(table["beyond"][task])
-    predicted = table["predicted"][at][task]
+    predicted = table["predicted"][at][task] or prediction(table["architectures"][at], table["tasks"][task])
     verdict = agreement(median(sizes[judged]), predicted)
     theorem = None
     if predicted:
