@@ -40,7 +40,7 @@ def extract_automaton(
     progress: Progress | None = None,
 ) -> Extraction:
     """Return the automaton of a network, with what is known of the two; parameters as those of `extract`."""
-    _refuse(weights)
+    refuse(weights)
     net = answering_after_every_letter(weights)
     try:
         machine = behavior_of(net)
@@ -51,7 +51,7 @@ def extract_automaton(
         machine = machine.with_free_start()
     spec = spec_of(machine, net.architecture)
     try:
-        evidence = certify(net, spec, seed=seed, prove=True, progress=progress)
+        evidence = certify(net, spec, seed=seed, prove=True, progress=budget.ticking(progress))
     except FolderError:  # the network has no symbols for the states of the spec
         evidence = _closed(net, machine, budget, seed)
     method, seconds = "read from the weights, bit by bit", time.perf_counter() - budget.start
@@ -92,7 +92,8 @@ def answering_after_every_letter(weights: Weights[SequenceArchitecture]) -> Weig
     return naming_states(weights, output.accepting)
 
 
-def _refuse(weights: Weights[SequenceArchitecture]) -> None:
+def refuse(weights: Weights[SequenceArchitecture]) -> None:
+    """Refuse a network of which no automaton is extracted."""
     net = weights.architecture
     if net.reads != "tokens" or net.output.kind not in ("recognizer", "transducer", "class", "next"):
         raise InputError(
@@ -112,7 +113,7 @@ def spec_of(machine: MooreMachine, net: SequenceArchitecture) -> Automaton:
     """Return the automaton of a machine with the answers of a network.
 
     It accepts where the answer is yes or an accepting state, or where the word may end. Its states are named after the
-    answers, if those are more than yes and no.
+    answers, if those are more than yes and no, and are listed in the order in which the network has these.
     """
     output = net.output
     if output.kind == "next":
@@ -121,4 +122,5 @@ def spec_of(machine: MooreMachine, net: SequenceArchitecture) -> Automaton:
     if output.symbols == ANSWERS:
         return machine.automaton(net.inputs[1:], {1})
     accepting = {place for place, symbol in enumerate(output.symbols) if symbol in output.accepting}
-    return machine.automaton(net.inputs[1:], accepting, dict(enumerate(output.symbols)))
+    spec = machine.automaton(net.inputs[1:], accepting, dict(enumerate(output.symbols)))
+    return spec.numbered(sorted(range(len(spec.states)), key=machine.answers.__getitem__))
