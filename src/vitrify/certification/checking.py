@@ -9,6 +9,7 @@ import numpy as np
 
 from vitrify.certification.attacks.robust import radii
 from vitrify.certification.attacks.words import attack_words
+from vitrify.certification.checks.divergence import divergence
 from vitrify.certification.checks.points import PointCheck
 from vitrify.certification.checks.words import MAX_STEPS, WORK, WordCheck
 from vitrify.certification.equivalence.catalogue import SpecCase, prove_spec
@@ -105,6 +106,8 @@ def certify(
     if evidence.verdict == "holds" and attack:
         evidence = _attacked(evidence, weights, check, attack)
     net = weights.architecture
+    if net.output.kind == "lm" and (evidence.verdict == "fails" or net.output.error):
+        evidence = evidence.adding(*divergence(weights, check))
     if evidence.verdict != "holds" or not supports(net) or net.output.kind == "values":
         return evidence  # of numbers none is the largest that must stay so
     share = float(np.mean([part.mean() for part in check.decided(weights, "float32")]))

@@ -39,6 +39,9 @@ def certify(
     accepting: Annotated[
         str | None, opt("With an automaton: the answer of a network with two answers that means yes.", metavar="ANSWER")
     ] = None,
+    max_error: Annotated[
+        float | None, opt("Judge probabilities or numbers as right within this error. Default: rounding.", min=0.0)
+    ] = None,
     write: Annotated[bool, opt("Write certificate.json: into the folder, or beside a run into a new one.")] = True,
     accept_spec: Annotated[
         bool, opt("Judge the network by its spec file even if that changed since the build.", "--accept-spec")
@@ -50,7 +53,7 @@ def certify(
     from vitrify.certification import certify as check_against_spec
     from vitrify.certification import mutation_test
     from vitrify.certification.certificate import write_certificate
-    from vitrify.certification.recognition import recognizing
+    from vitrify.certification.recognition import allowing, recognizing
     from vitrify.interop.nets import CERTIFIED, ModelFolder, source
     from vitrify.net.folder import save
     from vitrify.spec import find_spec
@@ -62,7 +65,8 @@ def certify(
     judge = find_spec(spec) if spec else own
     if judge is None:
         raise FolderError(f"{net} holds no spec to check the network against: name one with --spec FILE")
-    weights = recognizing(weights, judge, accepting)
+    weights = allowing(recognizing(weights, judge, accepting), max_error)
+    copied = spec is not None or max_error is not None or not isinstance(place, ModelFolder)
     with progress("checking") as tick:
         evidence = check_against_spec(
             weights,
@@ -80,10 +84,10 @@ def certify(
     if mutants and evidence.verdict == "holds":
         with progress("breaking it on purpose") as tick:
             broken = mutation_test(weights, judge, count=mutants, seed=seed, progress=tick)
-    home = place.path / CERTIFIED if spec and isinstance(place, ModelFolder) else place.certified
+    home = place.path / CERTIFIED if copied and isinstance(place, ModelFolder) else place.certified
     show_certificate(home if write else net, evidence, broken, as_json)
     if write:
-        if spec or not isinstance(place, ModelFolder):
+        if copied:
             save(weights, home, judge)
         write_certificate(home, evidence, broken)
     raise typer.Exit(0 if evidence.verdict == "holds" else 1)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 Kind = Literal["automaton", "ngram", "formula", "counter"]
 MAX_LINES = 40  # of a spec that is printed
+HUGGING_FACE = "hf:"  # in front of the folder of a model
 
 
 def extract(
@@ -37,9 +38,12 @@ def extract(
         Path | None, opt("Keep the answers in this file; a later call goes on from it.", metavar="FILE")
     ] = None,
     model: Annotated[
-        str | None, opt("Instead of NET: module:factory or file.py:factory of a torch or JAX model, or a function.")
+        str | None,
+        opt("Instead of NET: module:factory or file.py:factory of a torch or JAX model or a function, or hf:FOLDER."),
     ] = None,
-    symbols: Annotated[str | None, opt("With --model: the symbols of the tokens 1, 2, …", metavar="NAME,…")] = None,
+    symbols: Annotated[
+        str | None, opt("With --model: symbols of the tokens 1, 2, …; with hf:, its tokens.", metavar="NAME,…")
+    ] = None,
     answers: Annotated[str | None, opt("With --model: the symbols of the logits.", metavar="NAME,…")] = None,
     longest: Annotated[int, opt("With --model: the longest word that it reads.", min=1)] = 64,
     seed: Seed = 0,
@@ -87,14 +91,19 @@ def _model(target: str, symbols: str | None, answers: str | None, longest: int, 
     from vitrify.extraction.callables import callable_net
     from vitrify.interop.diagnose.models import attempt, numbers
     from vitrify.interop.diagnose.models import target as model_source
+    from vitrify.interop.pretrained import tokens_of_folder
 
     if not symbols or (not answers and kind != "ngram"):
         raise InputError("say what the tokens and the logits of the model mean: --symbols a,b --answers no,yes")
     letters = symbols.split(",")
     names = answers.split(",") if answers else letters
-    model = model_source(target).model(max(len(letters) + 1, len(names)), longest + 1, 0, 1e-3)
+    if target.startswith(HUGGING_FACE):
+        logits, reads = tokens_of_folder(target.removeprefix(HUGGING_FACE), letters, names)
+        longest = min(longest, reads - 1)
+    else:
+        logits = model_source(target).model(max(len(letters) + 1, len(names)), longest + 1, 0, 1e-3).logits
     return callable_net(
-        lambda tokens: numbers(attempt(target, lambda: model.logits(tokens))),
+        lambda tokens: numbers(attempt(target, lambda: logits(tokens))),
         letters,
         names,
         longest=longest,
