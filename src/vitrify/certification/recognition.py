@@ -6,7 +6,7 @@ word so far is accepted; nothing is asked before the first letter.
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -50,12 +50,21 @@ def recognizing(weights: Weights[Any], spec: object, accepting: str | None = Non
 
 def one_sentence(weights: Weights[Any]) -> Weights[Any]:
     """Return a language model as one that does not read the end of a sentence: nothing comes after it."""
-    net, name = weights.architecture, "embed.W_E"
-    if net.output.kind != "lm" or END not in net.inputs[1:] or name not in weights.arrays:
+    net = weights.architecture
+    if net.output.kind != "lm" or END not in net.inputs[1:]:
         return weights
-    rows = [place for place, symbol in enumerate(net.inputs) if not place or symbol != END]
-    shorter = replace(net, inputs=tuple(net.inputs[row] for row in rows))
-    return replace(weights, architecture=shorter, arrays={**weights.arrays, name: dense(weights.arrays[name])[rows]})
+    return reading(weights, [symbol for symbol in net.inputs[1:] if symbol != END])
+
+
+def reading(weights: Weights[Any], symbols: Sequence[str]) -> Weights[Any]:
+    """Return a network that reads some of its symbols only."""
+    net, name = weights.architecture, "embed.W_E"
+    unknown = [symbol for symbol in symbols if symbol not in net.inputs[1:]]
+    if net.reads != "tokens" or name not in weights.arrays or unknown or not symbols:
+        raise InputError(f"symbols must be some that the network reads, not {', '.join(unknown or symbols) or 'none'}")
+    rows = [place for place, symbol in enumerate(net.inputs) if not place or symbol in symbols]
+    fewer = replace(net, inputs=tuple(net.inputs[row] for row in rows))
+    return replace(weights, architecture=fewer, arrays={**weights.arrays, name: dense(weights.arrays[name])[rows]})
 
 
 def allowing(weights: Weights[Any], error: float | None) -> Weights[Any]:

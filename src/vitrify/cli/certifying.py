@@ -39,6 +39,9 @@ def certify(
     accepting: Annotated[
         str | None, opt("With an automaton: the answer of a network with two answers that means yes.", metavar="ANSWER")
     ] = None,
+    symbols: Annotated[
+        str | None, opt("Judge it on words of these symbols only. Default: all that it reads.", metavar="NAME,…")
+    ] = None,
     max_error: Annotated[
         float | None, opt("Judge probabilities or numbers as right within this error. Default: rounding.", min=0.0)
     ] = None,
@@ -53,7 +56,7 @@ def certify(
     from vitrify.certification import certify as check_against_spec
     from vitrify.certification import mutation_test
     from vitrify.certification.certificate import write_certificate
-    from vitrify.certification.recognition import allowing, recognizing
+    from vitrify.certification.recognition import allowing, reading, recognizing
     from vitrify.interop.nets import CERTIFIED, ModelFolder, source
     from vitrify.net.folder import save
     from vitrify.spec import find_spec
@@ -65,8 +68,10 @@ def certify(
     judge = find_spec(spec) if spec else own
     if judge is None:
         raise FolderError(f"{net} holds no spec to check the network against: name one with --spec FILE")
+    weights = reading(weights, symbols.split(",")) if symbols else weights
     weights = allowing(recognizing(weights, judge, accepting), max_error)
-    copied = spec is not None or max_error is not None or not isinstance(place, ModelFolder)
+    changed = spec is not None or max_error is not None or symbols is not None
+    copied = changed or not isinstance(place, ModelFolder)
     with progress("checking") as tick:
         evidence = check_against_spec(
             weights,

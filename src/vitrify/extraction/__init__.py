@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, get_args
 
 from vitrify.certification.evidence import Progress
+from vitrify.certification.recognition import reading
 from vitrify.errors import InputError
 from vitrify.extraction.observations import Exhausted, SearchBudget
 from vitrify.extraction.result import Extraction, LengthErrors
@@ -22,6 +24,7 @@ def extract(
     net: Weights[SequenceArchitecture],
     kind: SpecKind = "automaton",
     *,
+    symbols: Sequence[str] | None = None,
     max_length: int | None = None,
     max_states: int = 64,
     order: int | None = None,
@@ -43,13 +46,15 @@ def extract(
       the answers, from the same words.
     - A *formula* is read from hard attention that answers True or False.
 
-    `words` and `seconds` bound the search, and Ctrl-C ends it with the best automaton so far.
+    With `symbols`, only words of these are run. `words` and `seconds` bound the search, and Ctrl-C ends it with the
+    best automaton so far.
 
     >>> import vitrify as v
     >>> result = extract(v.build(v.read("cyclic:3"), "elman"))
     >>> result.spec == v.read("cyclic:3"), result.known
     (True, 'equal for every length, proved')
     """
+    net = net if symbols is None else reading(net, symbols)
     budget = SearchBudget(words, seconds)
     if resume is not None and kind not in ("automaton", "counter"):
         raise InputError("only the search for an automaton or a counter can be resumed: leave --resume out")

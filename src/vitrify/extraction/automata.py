@@ -26,6 +26,7 @@ from vitrify.spec.automata.moore import MooreMachine
 from vitrify.spec.kinds import ANSWERS
 from vitrify.spec.ngrams.model import END
 
+OPPOSITES = {"yes": "no", "True": "False", "odd": "even"}  # answers, the first one of which accepts
 TESTED, MAX_TESTED = 64, 256  # random words on which a machine that was read is compared with runs, and their length
 
 
@@ -87,8 +88,9 @@ def answering_after_every_letter(weights: Weights[SequenceArchitecture]) -> Weig
     weights = weights.map(lambda array: np.asarray(dense(array), dtype=np.float64))
     if output.kind == "next":
         return weights
-    if {*output.symbols} in ({"no", "yes"}, {"False", "True"}):
-        return saying_yes(weights, "yes" if "yes" in output.symbols else "True")
+    for yes, no in OPPOSITES.items():
+        if {*output.symbols} == {yes, no}:
+            return saying_yes(weights, yes)
     return naming_states(weights, output.accepting)
 
 
@@ -113,7 +115,7 @@ def spec_of(machine: MooreMachine, net: SequenceArchitecture) -> Automaton:
     """Return the automaton of a machine with the answers of a network.
 
     It accepts where the answer is yes or an accepting state, or where the word may end. Its states are named after the
-    answers, if those are more than yes and no, and are listed in the order in which the network has these.
+    answers, if those are more than yes and no. Where these name one state each, they come in the network's order.
     """
     output = net.output
     if output.kind == "next":
@@ -123,4 +125,6 @@ def spec_of(machine: MooreMachine, net: SequenceArchitecture) -> Automaton:
         return machine.automaton(net.inputs[1:], {1})
     accepting = {place for place, symbol in enumerate(output.symbols) if symbol in output.accepting}
     spec = machine.automaton(net.inputs[1:], accepting, dict(enumerate(output.symbols)))
+    if len({*machine.answers}) < len(machine.answers):
+        return spec
     return spec.numbered(sorted(range(len(spec.states)), key=machine.answers.__getitem__))

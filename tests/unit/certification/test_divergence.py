@@ -13,7 +13,7 @@ import vitrify as v
 from cases import each
 from vitrify.certification import net_check
 from vitrify.certification.checks.divergence import DIVERGENCE, FARTHEST, divergence
-from vitrify.certification.recognition import allowing, one_sentence
+from vitrify.certification.recognition import allowing, one_sentence, reading
 from vitrify.errors import InputError
 from vitrify.net.sparse import dense
 from vitrify.net.weights import Weights
@@ -96,11 +96,15 @@ def test_a_network_that_reads_the_end_of_a_sentence_is_judged_without_it() -> No
     net = shifted(0)
     rows = np.asarray(dense(net.arrays["embed.W_E"]))
     inputs = (net.architecture.inputs[0], END, *net.architecture.inputs[1:])
-    reading = replace(
+    both = replace(
         net,
         architecture=replace(net.architecture, inputs=inputs),
         arrays={**net.arrays, "embed.W_E": np.insert(rows, 1, 7.0, axis=0)},
     )
-    assert one_sentence(reading).architecture == net.architecture
-    assert np.array_equal(one_sentence(reading).arrays["embed.W_E"], rows)
+    assert one_sentence(both).architecture == net.architecture
+    assert np.array_equal(one_sentence(both).arrays["embed.W_E"], rows)
     assert one_sentence(net) is net
+    first = reading(net, [MODEL.readable[0]])
+    assert np.array_equal(first([[MODEL.readable[0]] * 3])[0], net([[MODEL.readable[0]] * 3])[0])
+    with pytest.raises(InputError, match="some that the network reads, not z"):
+        reading(net, ["z"])
