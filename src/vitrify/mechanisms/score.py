@@ -11,11 +11,10 @@ import numpy as np
 from vitrify.encoding import JsonObject
 from vitrify.errors import FolderError, InputError
 from vitrify.mechanisms.circuit import Judge
-from vitrify.mechanisms.parts import Edge
+from vitrify.mechanisms.parts import Edge, node_of
 from vitrify.mechanisms.puzzle import ANSWER, RESULT, read_json, read_judge
 
 ENDS = ("embed", "pos", "output")  # nodes that every network has
-PORTS = (".q", ".k", ".v", ".gate")
 
 
 @dataclass(frozen=True)
@@ -75,11 +74,6 @@ class Result:
         if scores is not None and not np.isfinite(list(scores.values())).all():
             raise FolderError("scores must be finite numbers")
         return cls(frozenset(edges), scores)
-
-
-def node_of(port: str) -> str:
-    """Return the node that a port belongs to."""
-    return next((port.removesuffix(end) for end in PORTS if port.endswith(end)), port)
 
 
 def score(answer: JsonObject, result: Result, judge: Judge | None = None) -> Score:
