@@ -58,8 +58,8 @@ class Puzzle:
 
     @property
     def folder(self) -> str:
-        """The name of its folder: renderings other than the plain one and a twin add their own."""
-        return self.name if self.rendering in ("plain", "entangled") else f"{self.name}.{self.rendering}"
+        """The name of its folder where there are several renderings: all but the plain one add their own."""
+        return self.name if self.rendering == "plain" else f"{self.name}.{self.rendering}"
 
     def _repr_html_(self) -> str:
         from vitrify.mechanisms.picture import circuit_picture
@@ -171,6 +171,7 @@ def answer_json(puzzle: Puzzle) -> JsonObject:
         "format": ANSWER,
         "version": VERSION,
         "name": puzzle.name,
+        "rendering": puzzle.rendering,
         "digest": puzzle.wired.weights.digest,
         "edges": [[*edge, effect] for edge, effect in zip(puzzle.circuit.edges, puzzle.circuit.effects, strict=True)],
         "candidates": [list(edge) for edge in puzzle.wired.edges],
@@ -183,15 +184,21 @@ def answer_json(puzzle: Puzzle) -> JsonObject:
     }
 
 
-def write(puzzle: Puzzle, folder: Path) -> None:
+def write(puzzle: Puzzle, folder: Path, name: str | None = None) -> None:
     """Write the network and its question to `folder/NAME`, the answer to `folder/answers`."""
+    name = name or puzzle.name
     (folder / "answers").mkdir(parents=True, exist_ok=True)
+    save_model(puzzle, folder / name)
+    _write(folder / name / "question.json", question_json(puzzle))
+    _write(folder / "answers" / f"{name}.json", answer_json(puzzle))
+
+
+def save_model(puzzle: Puzzle, folder: Path, bare: bool = False) -> None:
+    """Write the network of a puzzle; its labels only if it is plain and shall not be bare."""
     weights = puzzle.wired.weights
-    if puzzle.rendering != "plain":  # labels would tell
-        weights = replace(weights, labels=Labels())
-    save(weights, folder / puzzle.folder)
-    _write(folder / puzzle.folder / "question.json", question_json(puzzle))
-    _write(folder / "answers" / f"{puzzle.folder}.json", answer_json(puzzle))
+    if bare or puzzle.rendering != "plain":
+        weights = replace(weights, labels=Labels(), about={"name": puzzle.name})
+    save(weights, folder)
 
 
 def _write(path: Path, data: JsonObject) -> None:
@@ -213,9 +220,10 @@ def read_json(path: Path, wanted: str) -> JsonObject:
     return data
 
 
-def read_judge(folder: Path) -> Judge:
-    """Read the judge of a puzzle from its folder."""
-    data = read_json(folder / "question.json", QUESTION)
+def read_judge(folder: Path, question: Path | None = None) -> Judge:
+    """Read the judge of a puzzle from its folder; its question may be elsewhere."""
+    own = folder / "question.json"
+    data = read_json(own if own.is_file() or question is None else question, QUESTION)
     try:
         groups = {node["name"]: node["units"] for node in data["nodes"] if node["kind"] == "units"}
         domain = [PatchDomain.from_json(part) for part in data["domain"]]

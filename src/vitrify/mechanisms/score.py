@@ -75,6 +75,10 @@ class Result:
             raise FolderError("scores must be finite numbers")
         return cls(frozenset(edges), scores)
 
+    def within(self, edges: Collection[Edge]) -> list[Edge]:
+        """Return the edges of a network that are found; an edge to a head stands for those to all its inputs."""
+        return [edge for edge in edges if edge in self.edges or (edge[0], node_of(edge[1])) in self.edges]
+
 
 def score(answer: JsonObject, result: Result, judge: Judge | None = None) -> Score:
     """Score a result; names that the network does not have are refused."""
@@ -89,7 +93,7 @@ def score(answer: JsonObject, result: Result, judge: Judge | None = None) -> Sco
             "question.json lists them all"
         )
     split = named <= set(candidates)
-    spread = {edge for edge in candidates if edge in result.edges or (edge[0], node_of(edge[1])) in result.edges}
+    spread = set(result.within(candidates))
     predicted_nodes, true_nodes = ({node for a, b in some for node in (a, node_of(b))} for some in (spread, true))
     return Score(
         name=str(answer["name"]),

@@ -34,7 +34,7 @@ ATTEMPTS = 3  # each with a quarter of the rate of the one before
 class Recipe:
     """Steps of AdamW, the learning rate and the weight decay of arrays relative to their size, the seed."""
 
-    steps: int = 400
+    steps: int = 200
     rate: float = 3e-3
     decay: float = 0.03
     seed: int = 0
