@@ -76,13 +76,15 @@ class SparseForward:
 
     def __call__(self, tokens: Tokens) -> Floats | None:
         """Return logits [batch, pos, out]; None if BOS stands elsewhere than in front, or weights take too much."""
-        batch, length = tokens.shape
+        wanted = tokens.shape[1]
         words = tokens[:, self.net.pads :] != 0
         if tokens[:, : self.net.pads].any() or (words[:, 1:] & ~words[:, :-1]).any():
             return None
+        length = min(n for n in _lengths(self.net.positions) if n >= wanted)
         patterns = self._pattern(length)
         if patterns is None:
             return None
+        tokens, batch = np.pad(tokens, ((0, 0), (0, length - wanted))), len(tokens)
         x = self._embedded(tokens)
         for block, weights in zip(self.blocks, patterns, strict=True):
             if block.heads:
@@ -99,7 +101,7 @@ class SparseForward:
                 np.maximum(hidden, 0, out=hidden)
                 x[block.written.rows] += block.written(hidden)
         logits: Floats = self.unembed(x).T.reshape(batch, length, -1)
-        return logits
+        return logits[:, :wanted]
 
     def _embedded(self, tokens: Tokens) -> Floats:
         """Return the residual stream [dimension, batch · pos] of tokens at their positions."""
@@ -147,16 +149,13 @@ class SparseForward:
     def _pattern(self, length: int) -> list[csr_array[np.float64]] | None:
         """Return, for each block, the attention weights [head · query, key]; None if there are too many."""
         if length not in self._patterns:
-            longest = max(self._patterns, default=0)
-            if longest > length:  # heads attend to earlier positions only: the weights of a prefix
-                return [_prefix(each, longest, length) for each in self._patterns[longest]]
             found, room = [], MAX_ENTRIES
             for block in self.blocks:
                 found.append(_weights(block, length))
                 room -= found[-1].nnz
                 if room < 0:
                     return None
-            self._patterns = {length: found}
+            self._patterns[length] = found
         return self._patterns[length]
 
 
@@ -250,8 +249,6 @@ def _weights(block: _Block, length: int) -> csr_array[np.float64]:
     return coo_array(entries, shape=(len(block.heads) * length, length)).tocsr()
 
 
-def _prefix(weights: csr_array[np.float64], longest: int, length: int) -> csr_array[np.float64]:
-    """Return the weights of the first positions of every head."""
-    query = np.arange(weights.shape[0]) % longest if longest else np.arange(0)
-    chosen: csr_array[np.float64] = weights[np.flatnonzero(query < length)][:, :length]
-    return chosen
+def _lengths(positions: int) -> list[int]:
+    """Return the lengths that sequences are filled up to: halves of the longest, so that few weights are stored."""
+    return [positions >> halvings for halvings in range(positions.bit_length())]
