@@ -8,7 +8,7 @@ $2\ln(8n^3)$, rounded up to a quarter.
 Why: A padding token stands for three nodes $(i, j, k)$, and reads if there are paths from $i$ to $j$ and from $j$ to
 $k$. A pair $(i, k)$ looks among its tokens for one that has both. As nodes reach themselves, paths of length at most
 $2^r$ count after $r$ rounds.
-Checked: All graphs of 3 nodes; 400 of 4 nodes, 64 of 5, 32 of 6 and 2 of 10 nodes (1,100 tokens), with all pairs of
+Checked: All graphs of 3 nodes; 800 of 4 nodes, 160 of 5, 40 of 6 and 2 of 10 nodes (1,100 tokens), with all pairs of
 nodes: paths in random order, whole and cut, and random graphs. Each number of nodes has one kind of attention: softmax,
 sparsemax or hard. For each of these nets it is proved, for every graph with that many nodes: the stored weights compute
 the net with exact selections (margins), and that net decides reachability (induction over the rounds). Stored blocks,
