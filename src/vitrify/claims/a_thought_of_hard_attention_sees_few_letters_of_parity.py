@@ -31,6 +31,7 @@ import numpy as np
 
 from vitrify.bounds.activations import ExactNet
 from vitrify.bounds.thoughts import BITS, BlindChain, blind_chain, parity_in_blocks, positions_read, trained_parity
+from vitrify.claims._figures import points, sequence, show
 from vitrify.claims._nets import CaseKind, Claim, Domain, Evidence, Method, Quantity, Subject, Subjects, witnessed
 from vitrify.constructions.catalogue import build
 from vitrify.net.generate import generate
@@ -161,4 +162,15 @@ def sabotage(subject: Subject) -> Subject:
     return subject.with_data(thoughts=fewer, written=fewer)
 
 
-CLAIM = Claim(subjects, check, sabotage, id="B11", standing="theorem", uncertified="about what no net can do")
+FIGURE = show(
+    sequence("letters fixed, by thought", "thought", "letters fixed so far"),
+    points(
+        "{} letters",
+        "letters on which no thought depends",
+        "letters of the word",
+        "letters on which no thought depends",
+    ),
+)
+CLAIM = Claim(
+    subjects, check, sabotage, id="B11", standing="theorem", uncertified="about what no net can do", figure=FIGURE
+)

@@ -21,6 +21,7 @@ from dataclasses import replace
 
 from vitrify.certification.checking import with_proof
 from vitrify.certification.checks.words import WordCheck
+from vitrify.claims._figures import attention_of, points, show
 from vitrify.claims._nets import ATTENTIONS, Claim, Evidence, Quantity, Subject, Subjects, built, check_net, edited
 from vitrify.spec.tasks.comparison import Comparison
 
@@ -59,4 +60,8 @@ def sabotage(subject: Subject) -> Subject:
     return edited(subject, "blocks.0.attn.b_Q", (0, 0), plus=2.0)  # the query is twice the position
 
 
-CLAIM = Claim(subjects, check, sabotage, id="R38", standing="theorem", certified="proved")
+FIGURE = show(
+    *attention_of(subjects, (0, 0), (1, 0)),
+    points("size={}", ("d_model", "units"), "positions", "size of the net", "2x", joined=True),
+)
+CLAIM = Claim(subjects, check, sabotage, id="R38", standing="theorem", certified="proved", figure=FIGURE)

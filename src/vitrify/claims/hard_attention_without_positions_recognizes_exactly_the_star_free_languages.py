@@ -33,6 +33,7 @@ from vitrify.arrays import Bools, Ints
 from vitrify.bounds.random_nets import random_net
 from vitrify.certification.reading.automata import automaton_of
 from vitrify.certification.reading.formulas import formula_of, wanted_answers
+from vitrify.claims._figures import points, show
 from vitrify.claims._nets import Claim, Evidence, Quantity, Subject, Subjects, Weights, built, check_net, refused
 from vitrify.constructions.catalogue import build
 from vitrify.constructions.temporal import strict_net
@@ -216,4 +217,22 @@ def sabotage(subject: Subject) -> Subject:
     return replace(subject, weights=assemble(strict_net(_WrongMarks(subject.spec), "wrong marks", MARGINS)))
 
 
-CLAIM = Claim(subjects, check, sabotage, id="R12", standing="theorem", certified="proved", budget_seconds=60)
+FIGURE = show(
+    points(
+        "states of the minimal automaton",
+        "maps of its states",
+        "states of the minimal automaton",
+        "maps of its states",
+        by=lambda name: "formulas" if "formula" in name else "automata",
+    ),
+    points(
+        "states of the minimal automaton",
+        "layers",
+        "states of the minimal automaton",
+        "layers",
+        by=lambda name: "formulas" if "formula" in name else "automata",
+    ),
+)
+CLAIM = Claim(
+    subjects, check, sabotage, id="R12", standing="theorem", certified="proved", budget_seconds=60, figure=FIGURE
+)

@@ -20,6 +20,8 @@ recurrence, so that nothing can be refuted; the right one loses the last bit of 
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from vitrify.bounds.by_hand import register
@@ -27,6 +29,7 @@ from vitrify.bounds.games import pointer_game
 from vitrify.bounds.protocols import Cut
 from vitrify.bounds.quantized_recurrent import random_recurrent
 from vitrify.certification.evidence import Evidence
+from vitrify.claims._figures import bits_sent, points, show
 from vitrify.claims._nets import ATTENTIONS, Claim, Quantity, Subject, Subjects, built, check_net, zeroed
 from vitrify.claims._protocols import check_game, sabotage_game, subject
 from vitrify.claims.one_head_averages_over_every_set import proved
@@ -81,4 +84,10 @@ def sabotage(subject: Subject) -> Subject:
     return zeroed(subject, "blocks.0.attn.W_Q", (0, slice(None), 0))
 
 
-CLAIM = Claim(subjects, check, sabotage, id="R39", standing="theorem", certified="proved", budget_seconds=30)
+FIGURE = show(
+    points("{} positions", "d_head", "positions", "width of the head", "2x", joined=True, laws={"log₂ N": math.log2}),
+    bits_sent("of the state of a recurrence"),
+)
+CLAIM = Claim(
+    subjects, check, sabotage, id="R39", standing="theorem", certified="proved", budget_seconds=30, figure=FIGURE
+)

@@ -26,6 +26,7 @@ from __future__ import annotations
 import numpy as np
 
 from vitrify.arrays import Floats, Ints
+from vitrify.claims._figures import curves, show
 from vitrify.claims._nets import CaseKind, Domain, Evidence, Method, Quantity, quantities, sized, witnessed, zeroed
 from vitrify.claims.catalogue import Claim, Subject, Subjects
 from vitrify.constructions.commutative import commutative
@@ -126,4 +127,9 @@ def sabotage(subject: Subject) -> Subject:
     return Subject(subject.name, weights=nets[SHORT], data={"nets": nets})
 
 
-CLAIM = Claim(subjects, check, sabotage, id="R11", standing="theorem", certified="proved", budget_seconds=20)
+FIGURE = show(
+    curves("margin at n = {}", None, "length n", "least margin of two layers", "xy", laws={"1/n²": lambda n: 1 / n**2})
+)
+CLAIM = Claim(
+    subjects, check, sabotage, id="R11", standing="theorem", certified="proved", budget_seconds=20, figure=FIGURE
+)

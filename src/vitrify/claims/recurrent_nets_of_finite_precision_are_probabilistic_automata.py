@@ -33,6 +33,7 @@ import numpy as np
 
 from vitrify.bounds.language_models import automaton_of, distribution
 from vitrify.bounds.quantized_recurrent import QuantizedRecurrent, quantize_recurrent, random_recurrent
+from vitrify.claims._figures import bars, declared, show
 from vitrify.claims._nets import Claim, Domain, Evidence, Method, Quantity, Subject, Subjects, built, sized, witnessed
 from vitrify.claims._runs import error_on_runs, largest_difference, random_walks, string_masses
 from vitrify.constructions.catalogue import build
@@ -156,4 +157,14 @@ def sabotage(subject: Subject) -> Subject:
     return replace(subject, weights=subject.weights.with_array("unembed.W_U", logits))
 
 
-CLAIM = Claim(subjects, check, sabotage, id="R42", standing="theorem", certified="proved")
+FIGURE = show(
+    bars(
+        {
+            "states read from the net": "states of this automaton",
+            "values of the state, at most": declared("states of this automaton"),
+        },
+        "states",
+        "y",
+    )
+)
+CLAIM = Claim(subjects, check, sabotage, id="R42", standing="theorem", certified="proved", figure=FIGURE)

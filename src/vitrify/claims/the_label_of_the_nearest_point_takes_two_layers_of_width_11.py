@@ -21,6 +21,7 @@ from dataclasses import replace
 
 from vitrify.certification.checking import with_proof
 from vitrify.certification.checks.words import WordCheck
+from vitrify.claims._figures import attention_of, points, show
 from vitrify.claims._nets import Claim, Evidence, Quantity, Subject, Subjects, built, check_net, zeroed
 from vitrify.constructions.catalogue import Attention
 from vitrify.spec.tasks.nearest import Nearest
@@ -59,4 +60,10 @@ def sabotage(subject: Subject) -> Subject:
     return zeroed(subject, "blocks.1.attn.W_K", (0, dims[1]))
 
 
-CLAIM = Claim(subjects, check, sabotage, id="R40", standing="theorem", certified="sampled", budget_seconds=60)
+FIGURE = show(
+    *attention_of(subjects, (0, 0), (1, 0), number=1),
+    points("points={}", ("d_model", "heads", "layers"), "places of the circle", "size of the net", "2x", joined=True),
+)
+CLAIM = Claim(
+    subjects, check, sabotage, id="R40", standing="theorem", certified="sampled", budget_seconds=60, figure=FIGURE
+)
