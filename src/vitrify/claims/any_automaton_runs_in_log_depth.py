@@ -68,4 +68,4 @@ def sabotage(subject: Subject) -> Subject:
     return zeroed(subject, f"blocks.{len(subject.weights.architecture.blocks) // 2}.attn.W_V")
 
 
-CLAIM = Claim(subjects, check, sabotage, id="R14", standing="theorem", certified="sampled", budget_seconds=20)
+CLAIM = Claim(subjects, check, sabotage, id="R14", standing="theorem", certified="proved", budget_seconds=20)

@@ -230,13 +230,16 @@ def read_outcome(page: Headline, path: Path) -> Outcome:
         raise InputError(f"{path} is not there: {again} makes it")
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(f"{path} must be JSON that 'vitrify check --record' wrote: {error}") from None
     if not isinstance(data, dict) or data.get("name") != page.name:
         raise InputError(f"{path} must be the evidence of {page.name}: 'vitrify check --record' writes it")
     if not isinstance(data.get("evidence"), dict):
         raise InputError(f"{path} is of an earlier version: {again} renews it")
-    return Outcome.from_json(data)
+    try:
+        return Outcome.from_json(data)
+    except (TypeError, LookupError, ValueError, AttributeError) as error:
+        raise InputError(f"{path} is damaged ({type(error).__name__}: {error}): {again} renews it") from None
 
 
 def listing() -> list[ClaimPage]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from vitrify.cli.options import AsJson, Net, Seed, arg, opt
+from vitrify.cli.options import SECONDS, AsJson, Memory, Net, Seed, arg, opt, within
 from vitrify.cli.render import VERDICT_COLORS, TextTable, progress, show, styled
 from vitrify.errors import InputError
 
@@ -33,7 +33,10 @@ def extract(
         float, opt("Nats per symbol that an n-gram model may lose against the network.", min=0.0)
     ] = 1e-3,
     words: Annotated[int, opt("Run at most this many words.", min=1)] = 1 << 20,
-    seconds: Annotated[float | None, opt("Search for at most this long.", min=0.0)] = None,
+    seconds: Annotated[
+        float, opt("Search for at most this many seconds.", metavar="N", min=0, envvar="VITRIFY_SECONDS")
+    ] = SECONDS,
+    memory: Memory = None,
     resume: Annotated[
         Path | None, opt("Keep the answers in this file; a later call goes on from it.", metavar="FILE")
     ] = None,
@@ -64,7 +67,7 @@ def extract(
         from vitrify.interop.nets import load
 
         weights = load(net)
-    with progress("running words") as tick:
+    with progress("running words") as tick, within(f"extracting {kind}", None, memory):
         result = extracted(
             weights,
             kind,

@@ -11,6 +11,7 @@ from vitrify.certification.recognition import reading
 from vitrify.errors import InputError
 from vitrify.extraction.observations import Exhausted, SearchBudget
 from vitrify.extraction.result import Extraction, LengthErrors
+from vitrify.limits import checked_seed
 from vitrify.net.architecture import SequenceArchitecture
 from vitrify.net.weights import Weights
 
@@ -55,7 +56,7 @@ def extract(
     (True, 'equal for every length, proved')
     """
     net = net if symbols is None else reading(net, symbols)
-    budget = SearchBudget(words, seconds)
+    budget, seed = SearchBudget(words, seconds), checked_seed(seed)
     if resume is not None and kind not in ("automaton", "counter"):
         raise InputError("only the search for an automaton or a counter can be resumed: leave --resume out")
     try:

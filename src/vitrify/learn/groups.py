@@ -27,10 +27,11 @@ import numpy as np
 from vitrify import encoding, files
 from vitrify.arrays import Array, Arrays
 from vitrify.encoding import JsonObject
-from vitrify.errors import InputError, StoreError
+from vitrify.errors import DamagedStore, InputError, StoreError
 from vitrify.files import Lock
 from vitrify.learn import disk
 from vitrify.learn.disk import Closing
+from vitrify.learn.stored import runs_of
 from vitrify.net.architecture import to_json
 from vitrify.net.weights import Weights
 
@@ -139,6 +140,7 @@ class RunGroup(Closing):
         self.flush()
         with disk.guarded(self.store, f"saving step {step}"):
             about = {"step": step, "log": os.fstat(self._file).st_size, "meta": dict(meta)}
+            about["crc"] = disk.checksum_of({name: np.asarray(array) for name, array in arrays.items()})
             force = [self.folder / "log.jsonl"]
             if self._step is None:  # from now on there is something to lose: whose it is must outlast a power cut
                 force += [self.folder / "group.json", *(self.store / run / "run.json" for run in self.runs)]
@@ -214,6 +216,7 @@ class RunGroup(Closing):
                     )
                 result = {"state": "finished", "step": line.get("step"), "last": line, "ended": time.time()} | outcome
                 result["files"] = {file.name: file.stat().st_size for file in paths}
+                result["crc"] = {file.name: disk.checksum(file) for file in paths}
                 files.write_text(place / "result.json", encoding.line(result))
                 written += [*paths, place / "run.json", place / "result.json", place]
             files.settle(written)
@@ -245,20 +248,6 @@ def line_of(line: JsonObject, row: int) -> JsonObject:
     return shared | {key: values[row] for key, values in line.get(EACH, {}).items()}
 
 
-def runs_of(folder: Path) -> tuple[str, ...]:
-    """The runs of a group, in the order of its rows; none if there is no such group."""
-    return tuple((disk.read_json(folder / "group.json") or {}).get("runs", ()))
-
-
-def result_of(place: Path) -> JsonObject | None:
-    """Return the result in a run's folder; None if it is not done, or a power cut took a part of it."""
-    result = disk.read_json(place / "result.json")
-    if result is None:
-        return None
-    sizes = {name: (place / name).stat().st_size if (place / name).exists() else None for name in result["files"]}
-    return result if sizes == result["files"] else None
-
-
 def create(folder: Path, runs: Sequence[str]) -> None:
     """A new group in place of one that nobody needs any more."""
     if folder.exists():
@@ -268,23 +257,46 @@ def create(folder: Path, runs: Sequence[str]) -> None:
 
 
 def recover(folder: Path) -> tuple[int | None, int]:
-    """The step of the latest checkpoint that can be gone on from, and the length of its log; others are removed."""
+    """The step of the latest checkpoint that can be gone on from, and the length of its log.
+
+    Damaged ones are removed where an older one is whole; where none is, they are refused.
+    """
     for rest in folder.glob(".*.partial"):
         rest.unlink()
     log = folder / "log.jsonl"
     size = log.stat().st_size if log.exists() else 0
-    for path in _checkpoints(folder):
-        saved = disk.read_arrays(path, only_about=True)
-        if saved and saved[1]["log"] <= size:
-            return int(saved[1]["step"]), int(saved[1]["log"])
-        path.unlink()
+    refusals: list[DamagedStore] = []
+    checkpoints = _checkpoints(folder)
+    for path in checkpoints:
+        try:
+            saved = disk.read_arrays(path)
+            with disk.whole(path):
+                assert saved is not None  # it was just listed
+                step, length = saved[1]["step"], saved[1]["log"]
+                disk.must(type(step) is int and _place(folder, step) == path and type(length) is int, "it is misnamed")
+                disk.must(isinstance(saved[1]["meta"], dict), "the data about it are no table")
+                rows = {array.shape[:1] for array in saved[0].values()} - {(len(runs_of(folder)),)}
+                disk.must(not rows, "its arrays have other rows than its group has runs")
+            with disk.whole(log):
+                disk.must(0 <= length <= size, f"it has {size:,} bytes, {length:,} were written before step {step:,}")
+        except DamagedStore as damage:
+            refusals.append(damage)
+            continue
+        for damaged in checkpoints[: len(refusals)]:
+            damaged.unlink()
+        return step, length
+    if refusals:
+        raise refusals[0]
     return None, 0
 
 
 def seconds_of(folder: Path) -> float:
     """Return the seconds of training behind the latest checkpoint of a group; 0 if there is none."""
-    saved = [disk.read_arrays(path, only_about=True) for path in _checkpoints(folder)[:1]]
-    return sum(float(one[1]["meta"].get("seconds", 0.0)) for one in saved if one)
+    for path in _checkpoints(folder)[:1]:
+        saved = disk.read_arrays(path, only_about=True)
+        with disk.whole(path):
+            return float(saved[1]["meta"].get("seconds", 0.0)) if saved else 0.0
+    return 0.0
 
 
 def load(folder: Path, step: int) -> Checkpoint:
@@ -343,12 +355,12 @@ def _snapshots(folder: Path) -> Iterator[Checkpoint]:
             yield Checkpoint(int(saved[1]["step"]), saved[0], saved[1])
 
 
-def kept_steps(folder: Path) -> list[int]:
+def saved_steps(folder: Path) -> list[int]:
     """Return the steps after which a group in training has kept the weights of its runs so far."""
     return sorted(int(path.stem.removeprefix("net-")) for path in folder.glob("net-*.safetensors"))
 
 
-def kept_net(folder: Path, step: int, run: str) -> tuple[JsonObject, dict[str, Array]]:
+def saved_net(folder: Path, step: int, run: str) -> tuple[JsonObject, dict[str, Array]]:
     """Return what is known of the network of a run in training, and its arrays, after a step that it has kept."""
     path = _net_place(folder, step)
     about = disk.read_arrays(path, only_about=True)

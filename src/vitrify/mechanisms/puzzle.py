@@ -14,7 +14,7 @@ from vitrify.encoding import JsonObject
 from vitrify.errors import FolderError, InputError
 from vitrify.files import write_text
 from vitrify.mechanisms.circuit import Judge, TrueCircuit, judged, true_circuit
-from vitrify.mechanisms.domain import TIE, TOLERANCE, PatchDomain
+from vitrify.mechanisms.domain import TIE, PatchDomain
 from vitrify.mechanisms.entangle import entangle
 from vitrify.mechanisms.parts import Edge, Grain, NetWiring, wiring
 from vitrify.mechanisms.zoo import network
@@ -69,25 +69,24 @@ def question_json(puzzle: Puzzle) -> JsonObject:
         "tokens": list(net.inputs),
         "answers": list(net.output.symbols),
         "pads": net.pads,
-        "metric": metric(net.output),
+        "metric": metric(net.output, puzzle.judge.tolerance),
         "domain": [part.to_json() for part in puzzle.judge.domain],
         "nodes": [{key: value for key, value in node.items() if key not in hidden} for node in nodes],
         "edges": [list(edge) for edge in puzzle.wired.edges],
     }
 
 
-def metric(output: Output) -> JsonObject:
+def metric(output: Output, tolerance: float) -> JsonObject:
     """Describe when an answer counts as changed, in words and numbers."""
+    data: JsonObject = {"tolerance": tolerance}
     if output.kind == "lm":
         text = "a probability moves by more than the tolerance"
-        return {"kind": "probabilities", "scores": output.scores, "tolerance": TOLERANCE, "tie": TIE, "changed": text}
+        return data | {"kind": "probabilities", "scores": output.scores, "tie": TIE, "changed": text}
     if output.kind == "values":
-        wide = max(TOLERANCE, 2 * output.error)
-        return {"kind": "values", "tolerance": wide, "changed": "a number moves by more than the tolerance"}
+        return data | {"kind": "values", "changed": "a number moves by more than the tolerance"}
     if output.kind == "next":
-        return {"kind": "signs", "tolerance": TIE, "changed": "another set of logits is above the tolerance"}
-    text = "another set of logits is within the tolerance of the largest"
-    return {"kind": "largest", "tolerance": TIE, "changed": text}
+        return data | {"kind": "signs", "changed": "another set of logits is above the tolerance"}
+    return data | {"kind": "largest", "changed": "another set of logits is within the tolerance of the largest"}
 
 
 def answer_json(puzzle: Puzzle) -> JsonObject:
@@ -138,9 +137,10 @@ def read_judge(folder: Path) -> Judge:
     try:
         groups = {node["name"]: node["units"] for node in data["nodes"] if node["kind"] == "units"}
         domain = [PatchDomain.from_json(part) for part in data["domain"]]
-    except (KeyError, TypeError) as error:
+        tolerance = float(data["metric"]["tolerance"])
+    except (KeyError, TypeError, ValueError) as error:
         raise FolderError(f"{folder / 'question.json'} lacks {error}") from None
-    return Judge(wiring(load(folder), groups=groups), domain)
+    return Judge(wiring(load(folder), groups=groups), domain, tolerance)
 
 
 def result_json(

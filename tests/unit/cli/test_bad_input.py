@@ -332,6 +332,14 @@ def test_sums_slightly_off_are_a_warning_with_the_figure(tmp_path: Path) -> None
     assert json.loads(vitrify("certify", tmp_path / "net", "--json").stdout)["verdict"] == "holds"
 
 
+def test_an_error_is_the_only_message_even_where_the_spec_draws_a_warning(tmp_path: Path) -> None:
+    (tmp_path / "lm.arpa").write_text(WEATHER.replace("-0.5118833609788743\tsun", "-0.51185\tsun"))
+    done = vitrify("build", tmp_path / "lm.arpa", "-o", tmp_path / "net", "--construction", "log-depth")
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: ")
+    assert "warning: " not in done.stderr
+
+
 def test_numbers_that_a_network_does_not_read(tmp_path: Path) -> None:
     assert vitrify("build", ROOT / "examples" / "zigzag.maxout.json", "-o", tmp_path / "net").returncode == 0
     refusals: list[tuple[list[object], str | None, str]] = [

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from atlas_rows import AUTOMATA, HEADLINES, QUANTITIES, RECORDED, SWAP, outcome, part
-from vitrify.certification.evidence import Criterion, Quantity, quantities
+from vitrify.certification.evidence import Criterion, Link, Quantity, quantities
 from vitrify.report.evidence import recorded
 from vitrify.report.figures import numbers
 from vitrify.report.tables import by_subject, columns, items, line, tables
+from vitrify.report.wording import certified_briefly
 
 
 def test_subjects_keep_their_names_whatever_is_in_them() -> None:
@@ -34,6 +37,22 @@ def test_what_many_seeds_gave_is_met_if_enough_of_them_did() -> None:
     assert line(enough, brief=True)["measured"] == line(enough)["measured"].partition("], ")[0] + "]"
     assert line(Quantity("x", 2, 1, ">="))["declared"] == "at least 1"
     assert not line(Quantity("x", 2, 1, ">="))["same"]
+
+
+def test_both_links_of_all_certified_nets_are_counted_and_only_two_proofs_count_as_proved() -> None:
+    long, short = Link("weights", "every length", None, "margins"), Link("spec", "to T", 8, "states")  # type: ignore[arg-type]
+    nets = {
+        "both": replace(part(1), links=(long, short)),
+        "one": replace(part(1), links=(long, replace(short, scope="sampled"))),
+        "none": replace(part(1), links=(replace(long, scope="sampled"), replace(short, scope="sampled"))),
+    }
+    seen = dict(tables(replace(outcome(AUTOMATA), certificates=nets))["certified"])
+    assert seen == {
+        "weights = ideal network": "proved for every length: 2 nets; sampled: 1 net",
+        "ideal network = spec": "proved up to the maximum length: 1 net; sampled: 2 nets",
+    }
+    assert certified_briefly(nets) == "both links proved: 1 of 3 nets"
+    assert certified_briefly({}) == ""
 
 
 def test_recorded_evidence_of_every_claim_is_a_tree() -> None:

@@ -1,6 +1,7 @@
-// From a spec to a net and its certificate.
+// From a spec to a net and its certificate: the part of the glass box that takes a server.
 
-import { ask, complain, find, follow, make, number, show } from "./page.js";
+import { open, prepare, state } from "../live/glass.js";
+import { ask, complain, find, follow, make, number, show } from "../live/page.js";
 
 // The one option that is of the spec and not of a construction; those of constructions come with the spec.
 const DEPTH = { name: "depth", help: "drop derivations deeper than", kind: "int", low: 1, choices: [], default: null };
@@ -8,24 +9,38 @@ const DEPTH = { name: "depth", help: "drop derivations deeper than", kind: "int"
 let spec = null; // what the app said of the given spec
 let job = null; // what is being built
 
-export function prepareMaking(state, built) {
+// The server as the source of what is known of a network.
+const served = (net, address = `/api/glass/nets/${net.net}`) => ({
+  facts: net,
+  run: (data) => ask("POST", `${address}/run`, { data }),
+  suggest: (seed) => ask("GET", `${address}/suggestion?seed=${seed}`),
+  write: (data) => ask("POST", `${address}/write`, { data }),
+  entries: (array, search) => ask("GET", `${address}/entries?${new URLSearchParams({ array, search })}`),
+  change: (data) => ask("POST", `${address}/changes`, { data }),
+  mend: () => ask("DELETE", `${address}/changes`),
+});
+
+function prepareMaking() {
+  state.check = check;
   const example = find("example");
   example.addEventListener("change", () => void takeExample());
   find("file").addEventListener("change", () => void takeFile());
   find("construction").addEventListener("change", showConstruction);
-  find("build").addEventListener("click", () => void build(state, built));
+  find("build").addEventListener("click", () => void build());
   find("stop").addEventListener("click", () => job && void ask("DELETE", `/api/glass/jobs/${job}`));
-  find("check").addEventListener("click", () => void check(state));
+  find("check").addEventListener("click", () => void check());
   const wanted = new URLSearchParams(location.search).get("example"); // so that other pages can point to one
   if ([...example.options].some((option) => option.value === wanted)) example.value = wanted;
-  void takeExample().then(() => spec && build(state, built));
+  void takeExample();
 }
 
+// An example is built as soon as it is chosen; until then the network that is shown is that of another spec.
 async function takeExample() {
   const name = find("example").value;
   find("file").value = "";
   const answer = await fetch(`/api/glass/examples/${encodeURIComponent(name)}`);
   await take(name, new Blob([await answer.arrayBuffer()]));
+  if (spec?.name === name) await build();
 }
 
 async function takeFile() {
@@ -38,6 +53,7 @@ let taken = 0; // the number of the newest spec
 async function take(name, body) {
   const mine = ++taken;
   spec = null;
+  find("look").classList.add("stale");
   find("build").disabled = true;
   complain("spec-complaint");
   complain("build-complaint");
@@ -101,7 +117,7 @@ function options() {
   return found;
 }
 
-async function build(state, built) {
+async function build() {
   complain("build-complaint");
   busy(true);
   try {
@@ -109,8 +125,9 @@ async function build(state, built) {
     job = (await ask("POST", "/api/glass/nets", { data })).job;
     const net = await follow(job, (told) => progress("doing", told));
     showNet(net);
-    built(net);
-    void check(state);
+    await open(served(net));
+    find("look").classList.remove("stale");
+    void check();
   } catch (refusal) {
     complain("build-complaint", refusal.message);
   }
@@ -150,7 +167,7 @@ function showNet(net) {
 let checking = 0; // the number of the newest check
 let checked = null; // its job
 
-export async function check(state) {
+async function check() {
   const mine = ++checking;
   if (checked) void ask("DELETE", `/api/glass/jobs/${checked}`); // nobody waits for it any more
   const net = state.net;
@@ -204,3 +221,6 @@ function words(value) {
   if (value && typeof value === "object") return Object.entries(value).map(([name, one]) => `${name} ${words(one)}`).join(", ");
   return typeof value === "number" ? number(value) : String(value);
 }
+
+prepare();
+prepareMaking();
