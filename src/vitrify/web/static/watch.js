@@ -1,6 +1,6 @@
 // Watching learning: a slider through the checkpoints of a run; another network reads the same words beside it.
 import { chart } from "./chart.js";
-import { heatMap } from "./maps.js";
+import { heatMap } from "../live/maps.js";
 import { ask, complain, find, make, show } from "../live/page.js";
 
 const nets = new Map();
