@@ -27,6 +27,7 @@ from vitrify.net.weights import Weights
 
 EVENT_SECONDS = 1.0  # of training between two events, about
 CHECKPOINT_SECONDS = 20.0  # between two checkpoints
+FIRST_SECONDS = 2.0  # until the first checkpoint
 SCALARS = ("alive", "broken", "loss")  # of a member, beside its parameters, their average and its optimizer
 
 
@@ -88,12 +89,14 @@ class Trainer:
     def events(self, checkpoint_seconds: float = math.inf) -> Iterator[TrainEvent]:
         """Train to the end; yield an event after every measurement and about every second, the runs in the last."""
         began = saved = time.monotonic()
+        pause = min(checkpoint_seconds, FIRST_SECONDS) if math.isfinite(checkpoint_seconds) else math.inf
         reported, rate, steps = len(self.points), 0.0, self.program.group.recipe.checkpoint_steps()
         for rate in self._steps():
             now = time.monotonic()
             after_compiling = now - began - self.program.compile_seconds
-            due, fresh = now - saved > checkpoint_seconds, len(self.points) > reported
+            due, fresh = now - saved > pause, len(self.points) > reported
             saved, reported = now if due else saved, len(self.points)
+            pause = checkpoint_seconds if due else pause
             left = (self.program.group.recipe.steps - self.step) / rate if rate else math.nan
             nets = self._nets() if fresh and self.step in steps else []
             yield self._event(
