@@ -96,7 +96,7 @@ class _Compiler(Functions):
         """Return the network of the program's result."""
         root, domain = self.program.root, self.values[self.program.root]
         output = Output("transducer", symbols_of(domain))
-        if any(isinstance(value, Fraction) for value in domain):
+        if self.values.numeric(root) and any(isinstance(value, Fraction) for value in domain):
             output = Output("values", ("value",))
             number = self.number(root)
             readout = Readout(number.parts, number.bias, dict.fromkeys(number.spaces, 1e-09))

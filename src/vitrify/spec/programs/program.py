@@ -97,13 +97,10 @@ class Program(Headed):
         return [None, *((float(value),) for value in self(word))]  # type: ignore[arg-type]  # they are numbers
 
     @cached_property
-    def ambiguities(self) -> tuple[Problem, ...]:
-        """Every aggregate whose selected positions disagree, with a word, if short or random words show one.
-
-        Expressions that read such an aggregate are not checked.
-        """
+    def disagreeing(self) -> Mapping[Expr, list[str]]:
+        """Every aggregate whose selected positions disagree, with a word, if short or random words show one."""
         if not any(node.op == "aggregate" for node in parts(self.root)):
-            return ()
+            return {}
         rng, size = np.random.default_rng(0), len(self.alphabet)
         longest = min(self.length, MAX_LENGTH)
         batches = [
@@ -120,6 +117,12 @@ class Program(Headed):
         batch = Batch(self.root, self.values, note)
         for words in batches:
             batch(words)
+        return disagreeing
+
+    @cached_property
+    def ambiguities(self) -> tuple[Problem, ...]:
+        """The problems of these aggregates; those that read another one of them are not checked."""
+        disagreeing = self.disagreeing
         first = [
             node for node in disagreeing if not any(part in disagreeing for part in parts(node) if part is not node)
         ]
