@@ -18,7 +18,7 @@ reverse = rasp.Aggregate(rasp.Select(rasp.indices, opposite, EQ), rasp.tokens).n
 
 # How often does a symbol occur: the one here, the symbol a, or how many places have a symbol that occurs at most twice
 histogram = rasp.SelectorWidth(same).named("histogram")
-count_a = rasp.SelectorWidth(rasp.Select(rasp.tokens, rasp.Full("a"), EQ)).named("count_a")
+count_a = rasp.SelectorWidth(rasp.Select(rasp.tokens, rasp.tokens, lambda key, _: key == "a")).named("count_a")
 rare = rasp.SelectorWidth(rasp.Select(histogram, histogram, lambda key, _: key <= 2)).named("rare")
 
 

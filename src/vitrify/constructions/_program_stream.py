@@ -36,6 +36,7 @@ class Stream:
         self._sources: dict[int, frozenset[str]] = {}
         self._texts = dict.fromkeys(("token", "bos", "index"), 1)  # names of spaces, and how often each was wanted
         self.from_heads: set[Space] = set()
+        self.sharp: set[Space] = set()  # of these, those that a larger inverse temperature makes more exact
         self._snapped: dict[Space, Space] = {}
         self.refused: list[str] = []  # reasons why the net can't be built
 

@@ -104,8 +104,7 @@ class _Compiler(Functions):
             number, points = self.number(root), numbers_of(domain)
             wide = number @ (2.0 * points[None, :])
             reach, largest = max(sum(number.gain(s) for s in number.spaces), 1.0), max(2.0 * np.abs(points).max(), 1.0)
-            codes = {s for s in number.spaces if isinstance(s.kind, OneHot | Flag)}  # few dimensions: cheap to sharpen
-            need = {s: 0.2 / reach / (float(largest) if s in codes else 1.0) for s in number.spaces}
+            need = {s: 0.2 / reach / (float(largest) if s in self.sharp else 1.0) for s in number.spaces}
             readout = Readout(wide.parts, wide.bias - points**2, need)
         else:
             code = self.vector(root, np.eye(len(domain)))
@@ -173,6 +172,7 @@ class _Compiler(Functions):
             options["name"] = f"{self.values.names[selector]}: {space.name}"
         select(self.net, tests, value, space, **options)
         self.from_heads.add(space)
+        self.sharp |= {space} if node.op != "mean" else set()
         return Form(Affine.copy(space), points)
 
     def _with_default(self, value: Affine, default: Floats) -> Affine:

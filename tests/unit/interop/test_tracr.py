@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 from cases import each
 from command_line import vitrify
 from tracr_programs import CASES
