@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from vitrify.arrays import Array, Bools, Floats, Ints
-from vitrify.mechanisms.domain import MAX_WORDS_PER_LENGTH, PatchDomain, differs, joined, patch_domain
+from vitrify.mechanisms.domain import MAX_WORDS_PER_LENGTH, PatchDomain, differs, joined, patch_domain, usual_tolerance
 from vitrify.mechanisms.parts import Edge, NetWiring, Port, Writer
 from vitrify.net.transformer_forward import Part, normed
 
@@ -40,11 +40,16 @@ class TrueCircuit:
 
 
 class Judge:
-    """Measures which answers of a network change when edges are cut, on a domain of words and donors."""
+    """Measures which answers of a network change when edges are cut, on a domain of words and donors.
 
-    def __init__(self, wired: NetWiring, domain: Sequence[PatchDomain]) -> None:
+    `tolerance` is how much an answer may move without being another one; by default, that of the kind of output.
+    """
+
+    def __init__(self, wired: NetWiring, domain: Sequence[PatchDomain], tolerance: float | None = None) -> None:
         self.wired, self.domain = wired, tuple(domain)
         self.output = wired.weights.architecture.output
+        self.tolerance = usual_tolerance(self.output) if tolerance is None else tolerance
+        self._recalled: dict[tuple[Edge, ...], list[Floats]] = {}
         self.ready: list[tuple[PatchDomain, dict[str, Array], Floats]] = []
         for part in domain:
             activations = activities(wired, part.tokens)
@@ -53,12 +58,21 @@ class Judge:
 
     def changes(self, cut: Iterable[Edge]) -> Iterator[tuple[PatchDomain, Bools, Bools]]:
         """Yield, for words of each length, which answers [pair, pos] change when edges are cut, and which count."""
+        for (part, _, clean), logits in zip(self.ready, self.logits(cut), strict=True):
+            where = part.mask[part.pairs[:, 0]]
+            yield part, differs(self.output, clean, logits, self.tolerance) & where, where
+
+    def logits(self, cut: Iterable[Edge]) -> Iterator[Floats]:
+        """Yield the logits [pair, pos, out] for words of each length when edges are cut."""
         cut = tuple(cut)
         for part, donors, clean in self.ready:
-            words = part.pairs[:, 0]
-            where = part.mask[words]
-            changed = differs(self.output, clean, patched(self.wired, part.tokens[words], cut, donors))
-            yield part, changed & where, where
+            yield patched(self.wired, part.tokens[part.pairs[:, 0]], cut, donors) if cut else clean
+
+    def recalled(self, cut: tuple[Edge, ...]) -> list[Floats]:
+        """Return the logits for words of each length, and run the network at the first call only."""
+        if cut not in self._recalled:
+            self._recalled[cut] = list(self.logits(cut))
+        return self._recalled[cut]
 
     def changed(self, cut: Iterable[Edge]) -> float:
         """Return the share of answers that change when edges are cut, over all pairs of word and donor."""

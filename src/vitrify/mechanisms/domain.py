@@ -40,6 +40,11 @@ class PatchDomain:
     pairs: Ints
     donor_positions: Ints
 
+    @property
+    def aligned(self) -> Bools:
+        """Which pairs [pair] read the donor at the same positions."""
+        return np.asarray((self.donor_positions == np.arange(self.tokens.shape[1])).all(axis=1))
+
     def donor_activations(self, activities: Arrays) -> dict[str, Array]:
         """Return the activation of every writer on the donors, pair by pair [pair, pos, …]."""
         at = (self.pairs[:, 1][:, None], self.donor_positions)
@@ -126,26 +131,34 @@ def _paired(net: SequenceArchitecture, words: Ints, mask: Bools, rng: np.random.
     return PatchDomain(tokens, mask, np.concatenate(pairs), np.concatenate(donor_positions))
 
 
-def differs(output: Output, one: Floats, two: Floats) -> Bools:
+def differs(output: Output, one: Floats, two: Floats, tolerance: float | None = None) -> Bools:
     """Return where two runs [word, pos, out] answer differently: [word, pos].
 
-    That is: other states, symbols or classes share the largest logit, up to rounding; another set of next words; a
-    probability or a number is off by more than the tolerance.
+    That is: other states, symbols or classes share the largest logit, up to the tolerance; another set of next words is
+    above it; a probability or a number is off by more.
     """
-    changed: Bools
+    tolerance = usual_tolerance(output) if tolerance is None else tolerance
+    if output.kind in ("lm", "values"):
+        numbers = [probabilities(output, logits) if output.kind == "lm" else logits for logits in (one, two)]
+        return np.asarray(~(np.abs(numbers[0] - numbers[1]).max(axis=-1) <= tolerance))
+    return np.asarray((answer_sets(output, one, tolerance) != answer_sets(output, two, tolerance)).any(axis=-1))
+
+
+def answer_sets(output: Output, logits: Floats, tolerance: float) -> Bools:
+    """Return which symbols are answers: those above the tolerance (next words), or within it of the largest."""
     if output.kind == "next":
-        changed = ((one > TIE) != (two > TIE)).any(axis=-1)
-    elif output.kind == "lm":
-        changed = ~(np.abs(_probabilities(output, one) - _probabilities(output, two)).max(axis=-1) <= TOLERANCE)
-    elif output.kind == "values":
-        changed = ~(np.abs(one - two).max(axis=-1) <= max(TOLERANCE, 2 * output.error))
-    else:
-        best = [logits >= logits.max(axis=-1, keepdims=True) - TIE for logits in (one, two)]
-        changed = (best[0] != best[1]).any(axis=-1)
-    return changed
+        return np.asarray(logits > tolerance)
+    return np.asarray(logits >= logits.max(axis=-1, keepdims=True) - tolerance)
 
 
-def _probabilities(output: Output, logits: Floats) -> Floats:
+def usual_tolerance(output: Output) -> float:
+    """Return how much an answer may move without being another one."""
+    if output.kind in ("lm", "values"):
+        return max(TOLERANCE, 2 * output.error)
+    return TIE
+
+
+def probabilities(output: Output, logits: Floats) -> Floats:
     """Return probabilities: zeros where linear weights sum to 0 up to rounding."""
     if output.scores == "linear":
         total = logits.sum(axis=-1, keepdims=True)

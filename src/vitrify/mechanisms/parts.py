@@ -29,6 +29,7 @@ NodeKind = Literal["embedding", "positions", "head", "units", "expert", "router"
 Grain = Literal["units", "layers"]
 Edge = tuple[str, str]  # from a node to a port
 
+PORTS = (".q", ".k", ".v", ".gate")  # how names of ports end, beside the name of the node
 NOTHING = 1e-12  # of what two matrices could make: a product below this is zero
 
 
@@ -44,7 +45,8 @@ class CircuitNode:
     about: str = ""
 
 
-Slot = tuple[EllipsisType | slice | int | Ints, ...]  # index into an activation
+Slot = tuple[EllipsisType | slice | int | Ints, ...]  # index into an activation or an array
+ArrayPart = tuple[str, Slot] | None  # the array that a matrix is a part of, and which part; None for the identity
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +62,7 @@ class Writer:
     slot: Slot
     matrix: Floats
     span: Floats
+    array: ArrayPart
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,6 +80,7 @@ class Port:
     slot: Slot
     matrix: Floats
     sight: Floats
+    array: ArrayPart
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,6 +138,11 @@ class NetWiring:
         return bool((np.abs(writer).max(axis=0) > 0)[read].any())
 
 
+def node_of(port: str) -> str:
+    """Return the node that a port belongs to."""
+    return next((port.removesuffix(end) for end in PORTS if port.endswith(end)), port)
+
+
 def wiring(weights: Weights, grain: Grain = "units", groups: Mapping[str, Sequence[int]] | None = None) -> NetWiring:
     """The parts of a network that reads tokens and whose residual adds.
 
@@ -168,69 +177,74 @@ class _Parts:
         self.writers: dict[str, Writer] = {}
         self.ports: dict[str, Port] = {}
         net = weights.architecture
-        one = np.eye(net.d_model)
         every = (Ellipsis,)
         self.nodes.append(CircuitNode("embed", "embedding", about="the row of each token"))
-        self.writes("embed", 0, "hook_embed", every, one, self.array("embed.W_E"))
+        self.writes("embed", 0, "hook_embed", every, None, self.array("embed.W_E"))
         self.nodes.append(CircuitNode("pos", "positions", about="the embedding of each position"))
-        self.writes("pos", 0, "hook_pos_embed", every, one, self.array("pos_embed.W_pos"))
+        self.writes("pos", 0, "hook_pos_embed", every, None, self.array("pos_embed.W_pos"))
         for turn, (index, block) in enumerate(net.turns):
             if block.heads:
                 self.heads(turn, index)
             if block.cell:
-                self.cell(turn, index, block.cell.kind, one)
+                self.cell(turn, index, block.cell.kind)
             if block.units:
                 self.units(turn, index)
             if block.experts:
-                self.experts(turn, index, one)
+                self.experts(turn, index)
         self.nodes.append(CircuitNode("output", "output", about=f"the logits of {len(net.output.symbols)} symbols"))
-        self.reads("output", "output", 2 * len(net.turns), "hook_logits", every, self.array("unembed.W_U"))
+        self.reads("output", "output", 2 * len(net.turns), "hook_logits", every, ("unembed.W_U", every))
 
     def array(self, name: str) -> Floats:
         return np.asarray(dense(self.weights.arrays[name]), dtype=float)
 
-    def writes(self, node: str, moment: int, hook: str, slot: Slot, matrix: Floats, span: Floats | None = None) -> None:
-        self.writers[node] = Writer(node, moment, hook, slot, matrix, matrix if span is None else span)
+    def matrix(self, array: ArrayPart) -> Floats:
+        return np.eye(self.weights.architecture.d_model) if array is None else self.array(array[0])[array[1]]
+
+    def writes(
+        self, node: str, moment: int, hook: str, slot: Slot, array: ArrayPart, span: Floats | None = None
+    ) -> None:
+        matrix = self.matrix(array)
+        self.writers[node] = Writer(node, moment, hook, slot, matrix, matrix if span is None else span, array)
 
     def reads(
-        self, name: str, node: str, moment: int, hook: str, slot: Slot, matrix: Floats, sight: Floats | None = None
+        self, name: str, node: str, moment: int, hook: str, slot: Slot, array: ArrayPart, sight: Floats | None = None
     ) -> None:
-        net = self.weights.architecture
+        net, matrix = self.weights.architecture, self.matrix(array)
         half = moment % (2 * len(net.blocks)) if node != "output" else 2 * len(net.blocks)
-        self.ports[name] = Port(name, node, moment, half, hook, slot, matrix, matrix if sight is None else sight)
+        sees = matrix if sight is None else sight
+        self.ports[name] = Port(name, node, moment, half, hook, slot, matrix, sees, array)
 
     def heads(self, turn: int, index: int) -> None:
         at, own = f"blocks.{turn}", f"blocks.{index}.attn"
         names = {(label.block, label.index): label.name for label in self.labels.heads}
-        out = self.array(f"{own}.W_O")
-        for place in range(len(out)):
+        for place in range(len(self.array(f"{own}.W_O"))):
             name = f"{at}.attn.head.{place}"
             self.nodes.append(CircuitNode(name, "head", turn, place, about=names.get((index, place), "")))
             slot = (Ellipsis, place, slice(None))
-            self.writes(name, 2 * turn + 1, f"{at}.attn.hook_z", slot, out[place])
+            self.writes(name, 2 * turn + 1, f"{at}.attn.hook_z", slot, (f"{own}.W_O", (place,)))
             for letter in "QKV":
                 port = f"{name}.{letter.lower()}"
-                matrix = self.array(f"{own}.W_{letter}")[place]
-                self.reads(port, name, 2 * turn, f"{at}.attn.hook_{letter.lower()}", slot, matrix)
+                array = (f"{own}.W_{letter}", (place,))
+                self.reads(port, name, 2 * turn, f"{at}.attn.hook_{letter.lower()}", slot, array)
 
-    def cell(self, turn: int, index: int, kind: str, one: Floats) -> None:
+    def cell(self, turn: int, index: int, kind: str) -> None:
         name = f"blocks.{turn}.rec"
         self.nodes.append(CircuitNode(name, "cell", turn, about="recurrent cell"))
-        matrix = self.array(f"blocks.{index}.rec.W_C")
-        self.writes(name, 2 * turn + 1, f"blocks.{turn}.hook_state", (Ellipsis,), matrix)
-        sight = one  # of other kinds: all of it
+        out = (f"blocks.{index}.rec.W_C", (Ellipsis,))
+        self.writes(name, 2 * turn + 1, f"blocks.{turn}.hook_state", (Ellipsis,), out)
+        sight = None  # of other kinds: all of it
         if kind == "diagonal":
             sight = np.hstack([self.array(f"blocks.{index}.rec.W_{letter}") for letter in "AB"])
-        self.reads(name, name, 2 * turn, f"{name}.hook_in", (Ellipsis,), one, sight)
+        self.reads(name, name, 2 * turn, f"{name}.hook_in", (Ellipsis,), None, sight)
 
     def units(self, turn: int, index: int) -> None:
         at, own = f"blocks.{turn}.mlp", f"blocks.{index}.mlp"
-        inward, outward = self.array(f"{own}.W_in"), self.array(f"{own}.W_out")
-        for name, units, about in self._grouped(at, index, len(outward)):
+        for name, units, about in self._grouped(at, index, len(self.array(f"{own}.W_out"))):
             self.nodes.append(CircuitNode(name, "units", turn, units=units, about=about))
-            slot = (Ellipsis, np.array(units, dtype=np.int64))
-            self.writes(name, 2 * turn + 2, f"{at}.hook_post", slot, outward[list(units)])
-            self.reads(name, name, 2 * turn + 1, f"{at}.hook_pre", slot, inward[:, list(units)])
+            members = np.array(units, dtype=np.int64)
+            slot = (Ellipsis, members)
+            self.writes(name, 2 * turn + 2, f"{at}.hook_post", slot, (f"{own}.W_out", (members,)))
+            self.reads(name, name, 2 * turn + 1, f"{at}.hook_pre", slot, (f"{own}.W_in", slot))
 
     def _grouped(self, at: str, index: int, count: int) -> Iterator[tuple[str, tuple[int, ...], str]]:
         """The groups of a block's units: name, members, description."""
@@ -250,23 +264,23 @@ class _Parts:
         if rest:
             yield f"{at}.group.{len(labels)}", tuple(sorted(rest)), "units without a name"
 
-    def experts(self, turn: int, index: int, one: Floats) -> None:
+    def experts(self, turn: int, index: int) -> None:
         at, own = f"blocks.{turn}.moe", f"blocks.{index}.moe"
         block = self.weights.architecture.blocks[index]
         names = {label.part: label.name for label in self.labels.units if label.block == index}
-        every, nothing = (Ellipsis,), np.zeros((0, 0))
+        every, nothing, one = (Ellipsis,), np.zeros((0, 0)), np.eye(self.weights.architecture.d_model)
         router = f"{at}.router"
         self.nodes.append(CircuitNode(router, "router", turn, about=names.get("moe.router", "says which expert works")))
-        self.writes(router, 2 * turn + 1, f"{at}.hook_works", every, nothing)
+        self.writes(router, 2 * turn + 1, f"{at}.hook_works", every, None, nothing)
         sight = self.array(f"{own}.router.{'W_in' if block.router else 'W_out'}")
-        self.reads(router, router, 2 * turn + 1, f"{at}.router.hook_in", every, one, sight)
+        self.reads(router, router, 2 * turn + 1, f"{at}.router.hook_in", every, None, sight)
         for number, expert in enumerate(block.experts):
             name, arrays = f"{at}.expert.{number}", f"{own}.experts.{number}"
             self.nodes.append(CircuitNode(name, "expert", turn, number, about=names.get(f"moe.experts.{number}", "")))
             span = (
                 np.vstack([self.array(f"{arrays}.W_out"), self.array(f"{arrays}.b_out")[None]]) @ one[[*expert.writes]]
             )
-            self.writes(name, 2 * turn + 2, f"{at}.experts.{number}.hook_out", every, one, span)
+            self.writes(name, 2 * turn + 2, f"{at}.experts.{number}.hook_out", every, None, span)
             sight = one[:, [*expert.reads]] @ self.array(f"{arrays}.W_in")
-            self.reads(name, name, 2 * turn + 1, f"{at}.experts.{number}.hook_in", every, one, sight)
-            self.reads(f"{name}.gate", name, 2 * turn + 1, f"{at}.hook_works", (Ellipsis, number), nothing)
+            self.reads(name, name, 2 * turn + 1, f"{at}.experts.{number}.hook_in", every, None, sight)
+            self.reads(f"{name}.gate", name, 2 * turn + 1, f"{at}.hook_works", (Ellipsis, number), None, nothing)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import partial
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache, partial
 from importlib import import_module
+from itertools import product
+from typing import Any
 
 from vitrify.constructions.catalogue import chosen
 from vitrify.errors import InputError
@@ -16,7 +18,7 @@ from vitrify.registry import declared
 from vitrify.spec.automata import families as automata
 from vitrify.spec.automata.automaton import Automaton
 from vitrify.spec.automata.probabilistic import random_pfsa
-from vitrify.spec.computation.circuit import adder
+from vitrify.spec.computation.circuit import adder, random_circuit
 from vitrify.spec.computation.turing import increment
 from vitrify.spec.grammars import families as grammars
 from vitrify.spec.languages.dyck import Dyck
@@ -49,12 +51,14 @@ class ZooEntry:
     construction: str
     length: int | None = None  # of the longest input
     attention: AttentionKind = "softmax"
+    options: tuple[tuple[str, Any], ...] = ()  # further ones of the construction
 
     def build(self) -> Weights:
         """Return the network; no dimension of its residual stream is erased and reused for another value."""
         spec = self.spec()
         entry, choices = chosen(spec, self.construction), {"attention": self.attention, "max_length": self.length}
-        network = entry.make(spec, **{name: choices[name] for name in choices if name in entry.choices})
+        named = {name: choices[name] for name in choices if name in entry.choices}
+        network = entry.make(spec, **named, **dict(self.options))
         weights = network if isinstance(network, Weights) else assemble(replace(network, reuse=False))
         assert has_architecture(weights, Transformer)
         return weights
@@ -137,13 +141,117 @@ ZOO: dict[str, ZooEntry] = {
 }
 
 
+@dataclass(frozen=True)
+class ZooFamily:
+    """Recipes of one kind that differ in a few numbers: one for every combination of the values of its axes.
+
+    An axis named like a parameter of `spec` goes there, `construction` and `attention` go to the recipe, and all others
+    are options of the construction. `name` is a template of the names, which the axes fill.
+    """
+
+    name: str
+    family: str
+    spec: Callable[..., object]
+    construction: str
+    length: int | None = None
+    axes: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    options: tuple[str, ...] = ()  # axes that are options of the construction
+
+    def entries(self) -> dict[str, ZooEntry]:
+        """Return the recipes by name."""
+        made = {}
+        for values in product(*self.axes.values()):
+            point = dict(zip(self.axes, values, strict=True))
+            options = tuple((key, point[key]) for key in self.options)
+            numbers = {key: point[key] for key in point if key not in ("construction", "attention", *self.options)}
+            entry = ZooEntry(
+                self.family,
+                partial(self.spec, **numbers),
+                str(point.get("construction", self.construction)),
+                self.length,
+                point.get("attention", "softmax"),
+                options,
+            )
+            made[self.name.format(**point)] = entry
+        return made
+
+
+def _nested(depth: int) -> Crasp:
+    """Counts of counts: how often so far was the count of the level below at least 2?"""
+    text = "#a"
+    for _ in range(depth - 1):
+        text = f"#({text} >= 2)"
+    return Crasp.from_text(f"alphabet: a b\nlength: 8\n{text} >= 2")
+
+
+def _once(times: int) -> Formula:
+    """Return the formula: at least so many a so far."""
+    return Formula.from_text("alphabet: a b\nlength: 8\n" + "O (a & Y " * (times - 1) + "O a" + ")" * (times - 1))
+
+
+FAMILIES: tuple[ZooFamily, ...] = (
+    # size: alphabets, orders, states, facts
+    ZooFamily("ngram-{words}-{order}", "n-gram", partial(random_ngram, seed=3), "heads", 6,
+              {"words": (2, 3, 4, 5), "order": (2, 3, 4)}),
+    ZooFamily("ngram-layers-{words}-{order}", "n-gram", partial(random_ngram, seed=3), "layers", 6,
+              {"words": (2, 3, 4), "order": (3, 4)}),
+    ZooFamily("cycle-{n}", "automaton", automata.cyclic, "log-depth", 8, {"n": (4, 5, 6, 7)}),
+    ZooFamily("cycle-cascade-{n}", "automaton", automata.cyclic, "cascade", 8, {"n": (2, 4, 5, 6)}),
+    ZooFamily("divisible-{k}", "automaton", automata.divisibility, "log-depth", 8, {"k": (3, 5, 7)}),
+    ZooFamily("corridor-{n}", "automaton", automata.gridworld, "gridworld", 8, {"n": (2, 3)}),
+    ZooFamily("random-automaton-{states}-{seed}", "automaton", partial(automata.random_automaton, letters=2),
+              "log-depth", 6, {"states": (3, 4, 5), "seed": (1, 2)}),
+    ZooFamily("facts-{subjects}-{relations}", "facts", partial(random_facts, answers=3, seed=1, fillers=2), "facts", 6,
+              {"subjects": (3, 6), "relations": (2, 4)}),
+    ZooFamily("recall-{keys}-{pairs}", "task", lambda keys, pairs: Recall(keys, keys, pairs, 2, False), "recall",
+              axes={"keys": (4, 6), "pairs": (2, 4)}),
+    ZooFamily("copying-{symbols}-{gram}", "task", partial(Copying, size=4), "copying",
+              axes={"symbols": (4, 5), "gram": (1, 3)}),
+    ZooFamily("gates-{gates}-{seed}", "thought", partial(random_circuit, inputs=3, outputs=2), "circuit",
+              axes={"gates": (4, 8), "seed": (1, 2)}),
+    # depth and composition: hops, counts of counts, nested formulas, derivations
+    ZooFamily("hops-{hops}-{symbols}", "induction", partial(KHop, length=12), "k-hop",
+              axes={"hops": (1, 2, 3, 4, 5), "symbols": (2, 5, 6)}),
+    ZooFamily("nested-counts-{depth}", "counting", _nested, "counting", axes={"depth": (1, 2, 3, 4, 5)}),
+    ZooFamily("once-{times}", "logic", _once, "temporal", axes={"times": (2, 3, 4, 5)}),
+    ZooFamily("brackets-{kinds}-{depth}", "Dyck",
+              lambda kinds, depth: Dyck.of(" ".join("()[]<>"[: 2 * kinds]), depth=depth, length=8), "dyck",
+              axes={"kinds": (1, 2, 3), "depth": (2, 4)}),
+    ZooFamily("sort-{letters}", "program", lambda letters: program(programs.sort(letters), letters, 6), "program",
+              axes={"letters": ("ab", "abcd")}),
+    ZooFamily("most-frequent-{letters}", "program",
+              lambda letters: program(programs.most_frequent_of(letters), letters, 6), "program",
+              axes={"letters": ("ab", "abc")}),
+    ZooFamily("detect-{pattern}", "program", lambda pattern: program(programs.detect(pattern), "abc", 6), "program",
+              axes={"pattern": ("abc", "abca")}),
+    ZooFamily("grammar-random-{seed}", "grammar", partial(grammars.random_grammar, shapes=3), "one-pass", 6,
+              {"seed": (3, 5, 8)}),
+    ZooFamily("near-match-{reach}", "task", lambda reach: Match3Local(modulus=5, length=8, reach=reach),
+              "match3-local", axes={"reach": (1, 3)}),
+    # superposition: codes of more words than they have dimensions
+    ZooFamily("memory-{inputs}-{dimension}", "facts", partial(random_associations, seed=2, outputs=3), "fitted",
+              axes={"inputs": (16, 32), "dimension": (14, 18, 22)}, options=("dimension",)),
+    ZooFamily("memory-units-{inputs}", "facts", partial(random_associations, seed=2, outputs=3), "mlp-memory",
+              axes={"inputs": (8, 16, 48)}),
+)  # fmt: skip
+
+
+@cache
+def _catalogue() -> dict[str, ZooEntry]:
+    """Return the recipes of `ZOO` and of all families."""
+    made = dict(ZOO)
+    for family in FAMILIES:
+        made |= family.entries()
+    return made
+
+
 def networks() -> dict[str, ZooEntry]:
-    """Return all recipes by name: those of `ZOO`, and the `CIRCUIT` of every other file in a folder `mechanisms`."""
+    """Return all recipes by name: `ZOO`, all families, and the `CIRCUIT` of other files in folders `mechanisms`."""
     modules = [import_module(each.module) for each in declared("vitrify.mechanisms", "CIRCUIT = ")]
     added: dict[str, ZooEntry] = {module.__name__.rpartition(".")[2]: module.CIRCUIT for module in modules}
-    if taken := sorted(ZOO.keys() & added.keys()):
+    if taken := sorted(_catalogue().keys() & added.keys()):
         raise InputError(f"the zoo already has a network {', '.join(taken)}: rename the file")
-    return ZOO | added
+    return _catalogue() | added
 
 
 def network(name: str) -> ZooEntry:

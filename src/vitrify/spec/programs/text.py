@@ -65,6 +65,7 @@ BINARY |= {ast.BitAnd: "and", ast.BitOr: "or"}
 COMPARED = {ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
 HEADER = ("alphabet", "length", "sees")
 SEES = {"everything": False, "left": True}
+MAX_PROBLEMS = 100  # after which a file is read no further
 MAX_INLINE = 40  # characters; a longer expression gets a name
 
 
@@ -106,7 +107,7 @@ def parse_program(text: str, file: str | None = None) -> ProgramText:
     if "empty" in header.entries:
         try:
             empty = language.exact(_constant(ast.parse(header.entries["empty"][1], mode="eval").body))
-        except (*NOT_CONSTANT, SyntaxError, SpecError):
+        except (*NOT_CONSTANT, SyntaxError, SpecError, MemoryError, RecursionError):
             header.report("empty", ["the answer for the empty word is a constant, such as True, 0 or 'a'"])
     body = dict(header.others)
     root = reader.program(_syntax(body, reader))
@@ -128,6 +129,10 @@ def _syntax(body: dict[int, str], reader: _Reader) -> ast.Module:
             assert number is not None
             line = body.pop(number)
             reader.skip(line, f"not an expression: {error.msg}{meant(line)}", number)
+            if len(reader.problems) >= MAX_PROBLEMS:  # each costs reading all lines once more
+                refuse_any(reader.problems)
+        except (MemoryError, RecursionError):  # as Python's parser calls it
+            raise SpecError([Problem("brackets or operators are nested too deep", reader.file)]) from None
 
 
 class _Reader:
