@@ -56,8 +56,8 @@ def test_attribution_patching_is_the_slope_of_a_small_patch() -> None:
             tokens = part.tokens[part.pairs[:, 0]]
             weight = np.asarray(contrast(judge.output, jnp.asarray(clean))) * part.mask[part.pairs[:, 0]][..., None]
             for number in range(len(edges)):
-                ends = [np.asarray(runs(arrays, tokens, jnp.asarray(sign * step * np.eye(len(edges))[number]), donors)[0])
-                        for sign in (1, -1)]  # fmt: skip
+                shares = step * np.eye(len(edges))[number]
+                ends = [np.asarray(runs(arrays, tokens, jnp.asarray(sign * shares), donors)[0]) for sign in (1, -1)]
                 total[number] += np.abs(((ends[0] - ends[1]) * weight).sum(axis=(1, 2)) / (2 * step)).sum()
     np.testing.assert_allclose([scores[edge] for edge in edges], total / count, rtol=1e-3, atol=1e-6)
 
