@@ -19,16 +19,17 @@ edges are patched. Scores are means over pairs.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
 
-from vitrify.arrays import Array, Bools, Floats
+from vitrify.arrays import Array, Arrays, Bools, Floats, Ints
 from vitrify.learn.landscape import float64
-from vitrify.mechanisms.circuit import Judge
-from vitrify.mechanisms.differentiable import Runs, contrast, distance, in_jax, scale_of
+from vitrify.mechanisms.circuit import Judge, activities
+from vitrify.mechanisms.differentiable import QUICK, Runs, contrast, distance, in_jax, scale_of
 from vitrify.mechanisms.domain import PatchDomain
 from vitrify.mechanisms.parts import Edge, node_of
 
@@ -121,8 +122,9 @@ def edge_pruning(judge: Judge) -> Scores:
             return (optax.apply_updates(logits, change), state), None
 
         start = jnp.ones(len(wired.edges))
+        descend = jax.jit(lambda keys: jax.lax.scan(step, (start, optimizer.init(start)), keys), compiler_options=QUICK)
         keys = jax.random.split(jax.random.key(0), PRUNING_STEPS)
-        (logits, _), _ = jax.jit(lambda keys: jax.lax.scan(step, (start, optimizer.init(start)), keys))(keys)
+        (logits, _), _ = descend(keys)
     return dict(zip(wired.edges, np.asarray(logits).tolist(), strict=True))
 
 
@@ -153,7 +155,7 @@ def _effect(judge: Judge, cut: list[Edge]) -> float:
     """Return by how much a cut moves the contrast, on average over pairs."""
     moved = []
     for (part, _, clean), logits in zip(judge.ready, judge.logits(cut), strict=True):
-        change = (np.asarray(contrast(judge.output, jnp.asarray(clean))) * (logits - clean)).sum(axis=-1)
+        change = (contrast(judge.output, clean) * (logits - clean)).sum(axis=-1)
         moved.append(np.abs((change * part.mask[part.pairs[:, 0]]).sum(axis=1)))
     return float(np.concatenate(moved).mean())
 
@@ -163,8 +165,8 @@ def _far(judge: Judge, cut: set[Edge]) -> float:
     total = count = 0.0
     for (part, _, clean), logits in zip(judge.ready, judge.logits(sorted(cut)), strict=True):
         where: Bools = part.mask[part.pairs[:, 0]]
-        far = distance(judge.output, jnp.asarray(clean), jnp.asarray(logits), scale_of(judge.output, part, clean))
-        total, count = total + float((np.asarray(far) * where).sum()), count + where.sum()
+        far = distance(judge.output, clean, logits, scale_of(judge.output, part, clean))
+        total, count = total + float((far * where).sum()), count + where.sum()
     return total / count
 
 
@@ -179,16 +181,20 @@ def _gradients(judge: Judge, steps: list[float], zero: bool = False) -> Iterator
     They are means over steps, at which embedding and positions are patched to a share. With `zero`, donors are zeros.
     """
     wired = judge.wired
-    inputs = np.array([source in ("embed", "pos") for source, _ in wired.edges])
+    inputs = np.array([source in ("embed", "pos") for source, _ in wired.edges], dtype=float)
     for part, donors, clean in judge.ready:
+        words = part.pairs[:, 0]
+        weight = contrast(judge.output, clean) * part.mask[words][..., None]
+        own = {node: value[words] for node, value in activities(wired, part.tokens).items()}
+        given = {node: np.zeros_like(value) for node, value in donors.items()} if zero else donors
+        start = np.tile(inputs, (len(words), 1))
         with float64():
-            runs, arrays, tokens = Runs(wired, wired.edges), in_jax(wired), part.tokens[part.pairs[:, 0]]
-            weight = contrast(judge.output, jnp.asarray(clean)) * part.mask[part.pairs[:, 0]][..., None]
-            own = runs.clean(arrays, tokens)[1]
-            given = {node: np.zeros_like(value) for node, value in donors.items()} if zero else donors
+            runs, arrays = Runs(wired, wired.edges), in_jax(wired)
+            data = (runs, arrays, part.tokens[words], given, own, weight)
+            yield np.mean([np.asarray(_slope(*data, step * start)) for step in steps], axis=0)
 
-            def preferred(shares: Array) -> Array:
-                return (runs(arrays, tokens, shares, given, own)[0] * weight).sum()  # noqa: B023
 
-            start = np.broadcast_to(inputs, (len(tokens), len(inputs)))
-            yield np.mean([np.asarray(jax.grad(preferred)(jnp.asarray(step * start))) for step in steps], axis=0)
+@partial(jax.jit, static_argnums=0, compiler_options=QUICK)
+def _slope(runs: Runs, arrays: Arrays, tokens: Ints, donors: Arrays, own: Arrays, weight: Array, at: Array) -> Array:
+    """Return the gradient of weighted logits by the shares of edges."""
+    return jax.grad(lambda shares: (runs(arrays, tokens, shares, donors, own)[0] * weight).sum())(at)

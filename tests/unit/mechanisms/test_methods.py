@@ -54,7 +54,7 @@ def test_attribution_patching_is_the_slope_of_a_small_patch() -> None:
         runs, arrays = Runs(judge.wired, edges), in_jax(judge.wired)
         for part, donors, clean in judge.ready:
             tokens = part.tokens[part.pairs[:, 0]]
-            weight = np.asarray(contrast(judge.output, jnp.asarray(clean))) * part.mask[part.pairs[:, 0]][..., None]
+            weight = contrast(judge.output, clean) * part.mask[part.pairs[:, 0]][..., None]
             for number in range(len(edges)):
                 shares = step * np.eye(len(edges))[number]
                 ends = [np.asarray(runs(arrays, tokens, jnp.asarray(sign * shares), donors)[0]) for sign in (1, -1)]
