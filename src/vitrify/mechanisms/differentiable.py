@@ -152,7 +152,7 @@ def contrast(output: Output, logits: Floats) -> Floats:
     return np.asarray(best / best.sum(axis=-1, keepdims=True) - 1 / logits.shape[-1])
 
 
-def distance(output: Output, clean: Array, logits: Array, scale: float) -> Array:
+def distance(output: Output, clean: Array, logits: Array, scale: float | Array) -> Array:
     """Return how far the answers of a run are from those of a clean one [pair, pos]; logits are divided by `scale`.
 
     Probabilities and symbols: the Kullback–Leibler divergence. Next words: the sum of those of all symbols. Numbers:

@@ -99,33 +99,39 @@ def acdc(judge: Judge) -> Scores:
 
 def edge_pruning(judge: Judge) -> Scores:
     """Learn which edges are kept, by gradient descent on hard concrete gates."""
-    wired, output = judge.wired, judge.output
+    wired = judge.wired
+    part, donors, clean = max(judge.ready, key=lambda each: len(each[0].pairs))
+    some = _some(part, PRUNING_PAIRS)
+    words = part.pairs[some, 0]
+    given = {node: value[some] for node, value in donors.items()}
     with float64():
-        runs, arrays = Runs(wired, wired.edges), in_jax(wired)
-        part, donors, clean = max(judge.ready, key=lambda each: len(each[0].pairs))
-        some = _some(part, PRUNING_PAIRS)
-        tokens, where = part.tokens[part.pairs[some, 0]], part.mask[part.pairs[some, 0]]
-        given = {node: jnp.asarray(value[some]) for node, value in donors.items()}
-        scale, best = scale_of(output, part, clean), jnp.asarray(clean[some])
-        optimizer = optax.adam(PRUNING_RATE)
-
-        def loss(logits: Array, key: Array) -> Array:
-            noise = jax.random.uniform(key, logits.shape, minval=1e-6, maxval=1 - 1e-6)
-            gates = jax.nn.sigmoid(jnp.log(noise) - jnp.log1p(-noise) + logits)
-            kept = jnp.clip(gates * (STRETCH[1] - STRETCH[0]) + STRETCH[0], 0, 1)
-            far = distance(output, best, runs(arrays, tokens, 1 - kept, given)[0], scale)
-            return (far * where).sum() / where.sum() + SPARSITY * jax.nn.sigmoid(logits).mean()
-
-        def step(carry: tuple[Array, Array], key: Array) -> tuple[tuple[Array, Array], None]:
-            logits, state = carry
-            change, state = optimizer.update(jax.grad(loss)(logits, key), state)
-            return (optax.apply_updates(logits, change), state), None
-
-        start = jnp.ones(len(wired.edges))
-        descend = jax.jit(lambda keys: jax.lax.scan(step, (start, optimizer.init(start)), keys), compiler_options=QUICK)
-        keys = jax.random.split(jax.random.key(0), PRUNING_STEPS)
-        (logits, _), _ = descend(keys)
+        data = part.tokens[words], given, clean[some], part.mask[words], scale_of(judge.output, part, clean)
+        logits = _pruned(Runs(wired, wired.edges), in_jax(wired), *data)
     return dict(zip(wired.edges, np.asarray(logits).tolist(), strict=True))
+
+
+@partial(jax.jit, static_argnums=0, compiler_options=QUICK)
+def _pruned(
+    runs: Runs, arrays: Arrays, tokens: Ints, donors: Arrays, clean: Array, where: Array, scale: Array
+) -> Array:
+    """Return the logits of the gates of all edges after training."""
+    optimizer, output = optax.adam(PRUNING_RATE), runs.wired.weights.architecture.output
+
+    def loss(logits: Array, key: Array) -> Array:
+        noise = jax.random.uniform(key, logits.shape, minval=1e-6, maxval=1 - 1e-6)
+        gates = jax.nn.sigmoid(jnp.log(noise) - jnp.log1p(-noise) + logits)
+        kept = jnp.clip(gates * (STRETCH[1] - STRETCH[0]) + STRETCH[0], 0, 1)
+        far = distance(output, clean, runs(arrays, tokens, 1 - kept, donors)[0], scale)
+        return (far * where).sum() / where.sum() + SPARSITY * jax.nn.sigmoid(logits).mean()
+
+    def step(carry: tuple[Array, Array], key: Array) -> tuple[tuple[Array, Array], None]:
+        logits, state = carry
+        change, state = optimizer.update(jax.grad(loss)(logits, key), state)
+        return (optax.apply_updates(logits, change), state), None
+
+    start = jnp.ones(len(runs.edges))
+    keys = jax.random.split(jax.random.key(0), PRUNING_STEPS)
+    return jax.lax.scan(step, (start, optimizer.init(start)), keys)[0][0]
 
 
 METHODS: dict[str, Method] = {

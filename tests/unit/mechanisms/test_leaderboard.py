@@ -32,6 +32,7 @@ def find(folder):
     return {{(a, b): float(b == "output") for a, b in edges}}
 """
 FILES = ["README.md", "config.json", "labels.json", "model.safetensors", "question.json"]
+BOARD = Path(__file__).parents[3] / "docs" / "how-to" / "circuit-leaderboard"
 ROW = {"puzzle": "bigram", "rendering": "plain", "auc": 0.5, "f1": 0.5, "faithfulness": 1.0, "completeness": 1.0}
 ENTRY = {"format": "vitrify circuit leaderboard entry", "version": 1, "method": "mine", "about": "?", "rows": [ROW]}
 
@@ -189,6 +190,16 @@ def test_drawings_have_an_arrow_for_each_edge_and_show_what_is_missed(tmp_path: 
     done = vitrify("benchmark-circuits", "draw", tmp_path / "answers" / "bigram.json", result, "-o", tmp_path / "c.svg")
     assert done.returncode == 0, done.stderr
     assert "1 of 3" in (tmp_path / "c.svg").read_text()
+
+
+def test_the_page_is_made_from_the_recorded_entries_and_softened_networks_are_harder() -> None:
+    entries = [read_entry(path) for path in sorted(BOARD.glob("*.json"))]
+    assert BOARD.with_suffix(".md").read_text(encoding="utf-8") == page(entries)
+    by_method = {entry.method: entry for entry in entries}
+    assert set(by_method) >= {"random", "activation-patching", "eap", "eap-ig", "hisp", "acdc", "edge-pruning"}
+    count, _, low, _ = harder(by_method["eap"], "softened")
+    assert count >= 8
+    assert low > 0  # the interval of the mean difference of AUC is above 0
 
 
 def test_nothing_is_random_in_a_run() -> None:
