@@ -39,10 +39,10 @@ SUBSETS = 4
 RESAMPLES = 1000
 NUMBERS = ("auc", "f1", "faithfulness", "completeness")
 TITLE = "# Leaderboard of circuit finders"
-INTRODUCTION = """Methods that find the circuits of [networks whose circuits are known](circuit-benchmark.md): means over
-puzzles, with 95 % bootstrap intervals over puzzles. The page is written by `vitrify benchmark-circuits table`, from the
-entries that `vitrify benchmark-circuits run METHOD DIR -o FILE` writes. To add a method, send its entry; the circuits are
-compiled, and anybody can measure it again."""
+INTRODUCTION = """Methods that find the circuits of [networks whose circuits are known](circuit-benchmark.md): means
+over puzzles, with 95 % bootstrap intervals. `vitrify benchmark-circuits table` writes this page from the entries that
+`vitrify benchmark-circuits run METHOD DIR -o FILE` writes. To add a method, send its entry: all puzzles are compiled
+from their names, so anybody can measure it again."""
 HEAD = "| method | puzzles | AUC | F1 at the true size | faithfulness | completeness |"
 Finder = Callable[[Path], Mapping[Edge, float]]
 
