@@ -65,14 +65,14 @@ def number_strings(operator: str, digits: Callable[[Expr, Expr, int], Expr], len
 
 
 def number_outputs(digits: Callable[[Expr, Expr, int], Expr], length: int) -> Spec:
-    """Return the program that prints the result for `x 2 y`, without leading zeros, then 2."""
+    """Return the program that prints the result for `x 2 y`, without leading zeros, then 2, then zeros."""
     sign, end = where("2"), where(ASK)
     result = digits(operand(expression(0), sign), operand(sign + 1, end), length)
     top = apply("max", last(marked(result == 1), indices, default=0), 0)
     index = indices - end
     digit = at(index, result, 0)
-    written = apply(lambda bit, inside: str(bit) if inside else "2", digit, index <= top)
-    return asked(written, (*BITS, "2"), 2 * length)
+    written = apply(lambda bit, past: str(bit) if past < 0 else "2" if past == 0 else "0", digit, index - top - 1)
+    return asked(written, (*BITS, "2"), 2 * length + 1)
 
 
 def sum_digits(left: Expr, right: Expr, _length: int) -> Expr:
@@ -127,24 +127,27 @@ def root_circuit(length: int) -> Circuit:
 # Expressions with brackets
 
 
-def evaluated(leaves: Mapping[str, int], combine: Callable[[int, str, int], int], depth: int) -> Expr:
+def evaluated(leaves: Mapping[str, int], signs: str, combine: Callable[[int, str, int], int], depth: int) -> Expr:
     """Return, at every digit and closing bracket, the value of the expression that ends there.
 
-    Every operation has brackets of its own; they are nested at most `depth` deep. 5, 6, 7 are + - *, 8 and 9 brackets.
+    Every operation has brackets of its own; they are nested at most `depth` deep. `signs` are the operators, the second
+    one the minus, and two brackets.
     """
+    *operators, opens, closes = signs
+    minus = operators[1]
     previous = at(indices - 1, tokens)
-    operator = one_of("567") & apply(lambda token: token in leaves or token == "9", previous)
-    negated = apply(lambda token, sign: token == "6" and not sign, previous, at(indices - 1, operator, False))
-    height = width(marked(tokens == "8") & upto) - width(marked(tokens == "9") & upto)
-    inside = choose(tokens == "9", height + 1, -1)
-    opening = last(select(choose(tokens == "8", height, -2), inside) & before, indices, default=-1)
+    operator = one_of(tuple(operators)) & apply(lambda token: token in leaves or token == closes, previous)
+    negated = apply(lambda token, sign: token == minus and not sign, previous, at(indices - 1, operator, False))
+    height = width(marked(tokens == opens) & upto) - width(marked(tokens == closes) & upto)
+    inside = choose(tokens == closes, height + 1, -1)
+    opening = last(select(choose(tokens == opens, height, -2), inside) & before, indices, default=-1)
     sign = last(select(choose(operator, height, -2), inside) & before, indices, default=-1)
     sign = choose(sign > opening, sign, -1)
     symbol = at(sign, tokens, "")
 
-    def leaf(token: str, minus: bool) -> int:
+    def leaf(token: str, negative: bool) -> int:
         value = leaves.get(token, -1)
-        return combine(leaves["0"], "6", value) if minus and token in leaves else value
+        return combine(leaves["0"], minus, value) if negative and token in leaves else value
 
     value = apply(leaf, tokens, negated)
     at_leaf = value
@@ -153,7 +156,7 @@ def evaluated(leaves: Mapping[str, int], combine: Callable[[int, str, int], int]
         joined = apply(
             lambda a, op, b: -1 if b < 0 or (op and a < 0) else combine(a, op, b) if op else b, left, symbol, right
         )
-        value = choose(tokens == "9", joined, at_leaf)
+        value = choose(tokens == closes, joined, at_leaf)
     return value
 
 
@@ -167,28 +170,26 @@ def _calculate(a: int, sign: str, b: int) -> int:
 
 
 def bracket_values(length: int) -> Spec:
-    value = evaluated({str(digit): digit for digit in range(MODULUS)}, _calculate, depth_of(length))
+    value = evaluated({str(digit): digit for digit in range(MODULUS)}, "56789", _calculate, depth_of(length))
     return asked(at(indices - 1, value, 0), tuple(map(str, range(10))), length + 1)
 
 
 def _linear(a: int, sign: str, b: int) -> int:
-    """Combine polynomials p + qx, as 5p + q; products of two x do not occur."""
+    """Add or subtract polynomials p + qx, written as 5p + q."""
     (p, q), (r, s) = divmod(a, MODULUS), divmod(b, MODULUS)
-    if sign == "7":
-        return p * r % MODULUS * MODULUS + (p * s + q * r) % MODULUS
     sign_ = 1 if sign == "5" else -1
     return (p + sign_ * r) % MODULUS * MODULUS + (q + sign_ * s) % MODULUS
 
 
 def equation_solutions(length: int) -> Spec:
-    """Return the program of the x that solves an equation; 10 is x and 11 the sign =."""
-    leaves = {"10": 1} | {str(digit): digit * MODULUS for digit in range(MODULUS)}
-    value = evaluated(leaves, _linear, depth_of(length - 2))
-    left, right = at(where("11") - 1, value, -1), at(where("11") + 1, tokens)
+    """Return the program of the x that solves an equation of + and -; 7 and 8 are brackets, 9 is x and 10 is =."""
+    leaves = {"9": 1} | {str(digit): digit * MODULUS for digit in range(MODULUS)}
+    value = evaluated(leaves, "5678", _linear, depth_of(length - 2))
+    left, right = at(where("10") - 1, value, -1), at(where("10") + 1, tokens)
 
     def solution(line: int, digit: Any) -> str:
         p, q = divmod(line, MODULUS)
         roots = [x for x in range(MODULUS) if str((p + q * x) % MODULUS) == digit]
         return str(roots[0]) if len(roots) == 1 else "none"
 
-    return asked(apply(solution, left, right), tuple(map(str, range(12))), length + 1)
+    return asked(apply(solution, left, right), tuple(map(str, range(11))), length + 1)

@@ -1,7 +1,9 @@
 """Specs of ours for the languages of FLaRe and the tasks of the Chomsky-hierarchy suite.
 
-Languages and tasks are defined as their papers describe them [K]: A. Butoi et al., ICLR 2025, arXiv 2411.07107;
-G. Delétang et al., ICLR 2023, arXiv 2207.02098. Numbers are binary, the lowest bit first, unless a line says otherwise.
+Languages and tasks are defined as in the code of A. Butoi et al., ICLR 2025, arXiv 2411.07107
+(rycolab/neural-network-recognizers, with the strings in rycolab/flare), and of G. Delétang et al., ICLR 2023, arXiv
+2207.02098 (google-deepmind/neural_networks_chomsky_hierarchy). Numbers are binary, the lowest bit first, unless a line
+says otherwise.
 Programs answer at the symbol `?`, which `vitrify score --append ?` puts behind an input once for each symbol of output.
 """
 
@@ -45,7 +47,7 @@ from vitrify.spec.programs.expression import (
     width,
 )
 
-STEPS = {"0": 0, "1": 1, "2": -1}  # moves on a cycle
+STEPS = {"0": -1, "1": 0, "2": 1}  # moves on a cycle
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,10 @@ def automaton(alphabet: Any, start: Hashable, step: Callable[[Any, str], Any], a
 
 def even_pairs(_length: int) -> Spec:
     return automaton("01", "", lambda ends, bit: (ends or bit)[0] + bit, lambda ends: not ends or ends[0] == ends[-1])
+
+
+def odd_pairs(_length: int) -> Spec:
+    return automaton("01", "", lambda ends, bit: (ends or bit)[0] + bit, lambda ends: ends[:1] != ends[-1:])
 
 
 def parity(_length: int) -> Spec:
@@ -116,8 +122,18 @@ EMPTY_TERM = (0, 1, True)
 
 
 def arithmetic_strings(_length: int) -> Spec:
-    step = partial(term, signs={sign: sign for sign in "+-*"})
-    return after_end("01234+-*", EMPTY_TERM, step, term_value)
+    """Return the automaton of expressions that are evaluated from left to right, `=`, and their values."""
+
+    def step(state: Any, letter: str) -> Any:
+        total, sign = state
+        if (sign is None) != (letter in "+-*"):
+            return None
+        if sign is None:
+            return total, letter
+        digit = int(letter)
+        return {"+": total + digit, "-": total - digit, "*": total * digit}[sign] % MODULUS, None
+
+    return after_end("01234+-*", (0, "+"), step, lambda state: state[0] if state[1] is None else None)
 
 
 def arithmetic_values(_length: int) -> Spec:
@@ -151,14 +167,13 @@ def cycle_positions(_length: int) -> Spec:
 
 
 def dyck_2_3(_length: int) -> Spec:
-    pairs = {")": "(", "]": "["}
-
     def step(stack: Any, letter: str) -> Any:
-        if stack is None or letter not in pairs:
-            return None if stack is None or len(stack) == 3 else stack + letter
-        return stack[:-1] if stack[-1:] == pairs[letter] else None
+        side, kind = letter
+        if stack is None or side == "(":
+            return None if stack is None or len(stack) == 3 else stack + kind
+        return stack[:-1] if stack[-1:] == kind else None
 
-    return automaton("()[]", "", step, lambda stack: stack == "")
+    return automaton(("(0", "(1", ")0", ")1"), "", step, lambda stack: stack == "")
 
 
 def regex(expression: str) -> Callable[[int], Spec]:
@@ -216,8 +231,8 @@ def sorted_strings(length: int) -> Spec:
 # Stacks
 
 
-def stack_symbol(pushes: Mapping[str, str], pop: str, end: str, rank: Callable[[Expr], Expr]) -> tuple[Expr, Expr]:
-    """Return the symbol of a stack that is `rank` below its top when the symbol `end` comes, and the height.
+def stack_symbol(pushes: Mapping[str, str], pop: str, end: str, rank: Callable[[Expr], Expr]) -> tuple[Expr, ...]:
+    """Return the symbol of a stack `rank` below its top at the symbol `end`, its height, and pops of an empty stack.
 
     A pop of an empty stack does nothing: its balance of pushes and pops is below all before it.
     """
@@ -230,24 +245,26 @@ def stack_symbol(pushes: Mapping[str, str], pop: str, end: str, rank: Callable[[
     final = at(where(end) - 1, height, 0)
     level = final - rank(where(end))
     symbol = last(select(choose(pushing, height, -1), choose(level > 0, level, -2)), tokens)
-    return apply(lambda token: pushes.get(token, ""), symbol), final
+    return apply(lambda token: pushes.get(token, ""), symbol), final, empty
 
 
 def stack_strings(length: int) -> Spec:
-    pushes = {"0": "0", "1": "1", "push0": "0", "push1": "1"}
-    symbol, height = stack_symbol(pushes, "pop", "#", lambda middle: indices - middle - 1)
-    acting = one_of(("push0", "push1", "pop"))
-    late = one_of(BITS) & (width(marked(acting) & upto) > 0) & (indices < where("#"))
+    """Return the program of strings s a # t: the actions a, POP and PUSH with a bit, turn s into t from its top."""
+    symbol, height, empty = stack_symbol({"0": "0", "1": "1"}, "POP", "#", lambda middle: indices - middle - 1)
+    pushed = at(indices - 1, tokens) == "PUSH"
+    acted = (width(marked(one_of(("PUSH", "POP"))) & upto) > 0) & (indices < where("#"))
+    strange = choose(pushed, ~one_of(BITS), one_of(BITS) & acted)
     wrong = (indices > where("#")) & (tokens != ASK) & (symbol != tokens)
-    right = (count(tokens == "#") == 1) & never(late) & never(wrong) & (where("#") + 2 + height == LENGTH)
-    return asked(right, (*pushes, "pop", "#"), length + 1)
+    right = (count(tokens == "#") == 1) & never(strange) & never(empty) & never(wrong)
+    return asked(right & (where("#") + 2 + height == LENGTH), (*BITS, "PUSH", "POP", "#"), length + 1)
 
 
 def stack_outputs(length: int) -> Spec:
-    """Return the program that prints a stack from its top, then 2; 2 is pop, 3 and 4 push 0 and 1."""
+    """Return the program that prints a stack from its top, then 2, then zeros; 2 is pop, 3 and 4 push 0 and 1."""
     pushes = {"0": "0", "1": "1", "3": "0", "4": "1"}
-    symbol, _ = stack_symbol(pushes, "2", ASK, lambda start: indices - start)
-    return asked(choose(symbol == "", "2", symbol), (*pushes, "2"), 2 * length + 1)
+    symbol, height, _ = stack_symbol(pushes, "2", ASK, lambda start: indices - start)
+    past_top = indices - where(ASK) - height
+    return asked(choose(past_top < 0, symbol, choose(past_top == 0, "2", "0")), (*pushes, "2"), 2 * length + 1)
 
 
 # Words that are written anew behind their input
@@ -261,7 +278,7 @@ def rewritten(source: Callable[[Expr, Expr], Expr], outputs: int, length: int) -
 
 def missing_symbol(length: int) -> Spec:
     hole, half = where("2"), where(ASK) // 2
-    return asked(at(choose(hole < half, hole + half, hole - half), tokens), (*BITS, "2"), length + 1)
+    return asked(at(choose(hole < half, hole + half, hole - half), tokens), (*BITS, "2", "3"), length + 1)
 
 
 def sorted_words(length: int) -> Spec:
@@ -277,12 +294,14 @@ FLARE: Mapping[str, Entry] = {
     "repeat-01": Entry("(01)*", regex("(01)*")),
     "parity": Entry("an odd number of 1s", parity),
     "cycle-navigation": Entry("moves > < = on a cycle of 5, then the position reached", cycle_strings),
-    "modular-arithmetic-simple": Entry("expression of + - * over Z₅ = its value", arithmetic_strings),
+    "modular-arithmetic-simple": Entry(
+        "expression of + - * over Z₅, from left to right, = its value", arithmetic_strings
+    ),
     "dyck-2-3": Entry("two kinds of brackets, depth 3", dyck_2_3),
     "first": Entry("begins with 1", regex("1(0|1)*")),
     "majority": Entry("more 1s than 0s", majority, append=True, longest=500),
     "stack-manipulation": Entry(
-        "a stack, pushes and pops, #, the stack from its top", stack_strings, append=True, longest=40
+        "a stack, PUSH bit and POP, #, the stack from its top", stack_strings, append=True, longest=40
     ),
     "marked-reversal": Entry(
         "w # w reversed", partial(marked_strings, lambda m: 2 * m - indices), append=True, longest=40
@@ -299,26 +318,30 @@ FLARE: Mapping[str, Entry] = {
         longest=40,
     ),
     "binary-addition": Entry("x + y = z", partial(number_strings, "+", sum_digits), append=True, longest=40),
-    "binary-multiplication": Entry("x * y = z", partial(number_strings, "*", product_digits), append=True, longest=40),
+    "binary-multiplication": Entry("x × y = z", partial(number_strings, "×", product_digits), append=True, longest=40),
     "compute-sqrt": Entry("x = z, z the root of x rounded down", root_strings, append=True, longest=40),
     "bucket-sort": Entry("w # w sorted, symbols 1 to 5", sorted_strings, append=True, longest=40),
 }
 
 CHOMSKY: Mapping[str, Entry] = {
-    "even_pairs": Entry("1 if first and last symbol are equal", even_pairs),
+    "even_pairs": Entry("1 if first and last symbol differ", odd_pairs),
     "modular_arithmetic": Entry("value of an expression; 5, 6, 7 are + - *", arithmetic_values, append=True),
     "parity_check": Entry("number of 1s modulo 2", parity),
-    "cycle_navigation": Entry("position on a cycle of 5; 0 stays, 1 and 2 move", cycle_positions),
-    "stack_manipulation": Entry("the stack from its top, then 2", stack_outputs, append=True, longest=21),
+    "cycle_navigation": Entry("position on a cycle of 5; 0, 1, 2 move by -1, 0, 1", cycle_positions),
+    "stack_manipulation": Entry("the stack from its top, then 2 and zeros", stack_outputs, append=True, longest=21),
     "reverse_string": Entry(
         "the input reversed", partial(rewritten, lambda i, n: n - 1 - i, 1), append=True, longest=21
     ),
     "modular_arithmetic_brackets": Entry("value; 8 and 9 are brackets", bracket_values, append=True, longest=21),
-    "solve_equation": Entry("the x that solves it; 10 is x, 11 is =", equation_solutions, append=True, longest=21),
+    "solve_equation": Entry(
+        "the x that solves it; 7 and 8 are brackets, 9 is x, 10 is =", equation_solutions, append=True, longest=21
+    ),
     "duplicate_string": Entry(
         "the input twice", partial(rewritten, lambda i, n: choose(i < n, i, i - n), 2), append=True, longest=21
     ),
-    "missing_duplicate_string": Entry("the symbol of w w written as 2", missing_symbol, append=True, longest=21),
+    "missing_duplicate_string": Entry(
+        "the symbol of w w written as 2; 3 fills up odd lengths", missing_symbol, append=True, longest=21
+    ),
     "odds_first": Entry(
         "symbols at indices 1, 3, …, then 0, 2, …",
         partial(rewritten, lambda i, n: choose(i < n // 2, 2 * i + 1, 2 * (i - n // 2)), 1),
@@ -326,10 +349,10 @@ CHOMSKY: Mapping[str, Entry] = {
         longest=21,
     ),
     "binary_addition": Entry(
-        "the sum of `x 2 y`, then 2", partial(number_outputs, sum_digits), append=True, longest=21
+        "the sum of `x 2 y`, then 2 and zeros", partial(number_outputs, sum_digits), append=True, longest=21
     ),
     "binary_multiplication": Entry(
-        "the product of `x 2 y`, then 2", partial(number_outputs, product_digits), append=True, longest=21
+        "the product of `x 2 y`, then 2 and zeros", partial(number_outputs, product_digits), append=True, longest=21
     ),
     "compute_sqrt": Entry("the root rounded down, highest bit first", root_circuit, decode=True, longest=21),
     "bucket_sort": Entry("the input sorted, symbols 0 to 4", sorted_words, append=True, longest=21),

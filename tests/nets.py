@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -13,6 +14,7 @@ from scipy.sparse import csr_array
 from vitrify.net.architecture import Output
 from vitrify.net.labels import HeadLabel, Labels, SpaceLabel
 from vitrify.net.spaces import OneHot
+from vitrify.net.sparse import dense
 from vitrify.net.transformer import Block, Groups, Head, Residual, Transformer
 from vitrify.net.weights import Weights
 
@@ -30,6 +32,13 @@ EVERY_HEAD = (
     Head("hard", "none", ties="average", resolution=0.3),
     Head("softmax", "causal"),  # the same kind as another one, away from it: the two are computed together
 )
+
+
+def altered(weights: Weights[Any], name: str, change: Callable[[Any, Weights[Any]], object]) -> Weights[Any]:
+    """Return the network with one array changed in place."""
+    values = np.array(dense(weights.arrays[name]))
+    change(values, weights)
+    return weights.with_array(name, values)
 
 
 def random_arrays(net: Transformer, seed: int, grid: bool = False) -> dict[str, Any]:

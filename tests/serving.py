@@ -14,17 +14,14 @@ from typing import Any
 @contextmanager
 def serving(**settings: Any) -> Iterator[str]:
     """The address of the app while it runs."""
-    import uvicorn
-
-    from vitrify.web.app import application
+    from vitrify.web.app import server as server_of
     from vitrify.web.site import ServerSettings
 
     with socket.socket(proto=socket.IPPROTO_TCP) as listening:  # or else answers wait for an acknowledgement
         listening.bind(("127.0.0.1", 0))
         listening.listen(128)
         port = listening.getsockname()[1]
-        app = application(ServerSettings(port=port, **settings))
-        server = uvicorn.Server(uvicorn.Config(app, log_level="warning", lifespan="on", timeout_graceful_shutdown=2))
+        server = server_of(ServerSettings(port=port, **settings), lifespan="on")
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
         thread.start()
         while not server.started:

@@ -7,6 +7,8 @@
     ├── InputError               tokens the network can't read: unknown symbols, too many of them
     ├── FolderError              a model folder is missing, damaged, or not ours
     ├── StoreError               a run store can't be written (full disk, no permission), or is not ours
+    │   └── DamagedStore         a file of a run store is damaged: says which; `vitrify runs --repair` moves it aside
+    ├── BudgetSpent              the time or the memory that a command may take is used up: says how to give it more
     └── WorkersLost              workers that were to train ended again and again; what they had reached is kept
 
     SpecWarning                  a spec is usable but slightly off; says by how much
@@ -19,9 +21,21 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+MAX_LINE = 4_000  # characters of a line of a message: what it quotes may be a whole file
+
 
 class VitrifyError(Exception):
-    """A mistake that the user can mend."""
+    """A mistake that the user can mend; of a line that quotes a file without line ends, the middle is left out."""
+
+    def __init__(self, message: object = "") -> None:
+        super().__init__("\n".join(map(_shortened, str(message).split("\n"))))
+
+
+def _shortened(line: str) -> str:
+    if len(line) <= MAX_LINE:
+        return line
+    shown = MAX_LINE // 2
+    return f"{line[:shown]} … {len(line) - MAX_LINE:,} characters left out … {line[-shown:]}"
 
 
 @dataclass(frozen=True)
@@ -76,6 +90,14 @@ class FolderError(VitrifyError):
 
 class StoreError(VitrifyError):
     """A run store that can't be written or read, or was not made by vitrify; what it holds stays as it was."""
+
+
+class DamagedStore(StoreError):
+    """A file of a run store does not hold what was written; nothing is computed again until it is moved aside."""
+
+
+class BudgetSpent(VitrifyError):
+    """The time or the memory of a command is used up; the message says what it was doing, and how to give it more."""
 
 
 class WorkersLost(VitrifyError):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import is_dataclass
+from enum import Enum
 from types import NoneType, UnionType
-from typing import Annotated, Any, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 
 def metadata(hint: object) -> tuple[object, ...]:
@@ -35,3 +36,32 @@ def container(hint: object) -> tuple[type, ...]:
 def class_of(base: object) -> Any:
     """Return the class of a type with arguments."""
     return get_origin(base) or base
+
+
+def accepts(hint: object, data: object) -> bool:
+    """Return whether JSON data have the form of a type; what is inside of dataclasses is left to their readers.
+
+    >>> accepts(tuple[int, ...] | None, [1, 2]), accepts(Mapping[str, float], {"a": "b"}), accepts(Literal["<="], "=")
+    (True, False, False)
+    """
+    base, parts = bare(hint), get_args(bare(hint))
+    if get_origin(base) in (Union, UnionType):
+        return any(accepts(each, data) for each in parts)
+    if get_origin(base) is Literal:
+        return isinstance(data, str | int | None) and data in parts
+    kind = class_of(base)
+    if kind is tuple:
+        items = parts[:1] * len(data) if isinstance(data, list | tuple) and parts[1:] == (...,) else parts
+        return isinstance(data, list | tuple) and (
+            not parts or (len(items) == len(data) and all(map(accepts, items, data)))
+        )
+    if is_dataclass(kind) or kind in (Mapping, dict):
+        values = parts[1:] or (Any,)
+        return isinstance(data, kind if isinstance(kind, type) else object) or (
+            isinstance(data, Mapping) and all(accepts(values[0], part) for part in data.values())
+        )
+    if kind in (int, float):
+        return isinstance(data, int if kind is int else int | float) and not isinstance(data, bool)
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return isinstance(data, kind) or data in [each.value for each in kind]
+    return kind is Any or not isinstance(kind, type) or isinstance(data, kind)

@@ -12,6 +12,8 @@ from pathlib import Path
 SRC = Path(__file__).parents[2] / "src" / "vitrify"
 LAYERS = [
     "errors",
+    "limits",
+    "interrupts",
     "encoding",
     "files",
     "intervals",
@@ -38,19 +40,7 @@ LAYERS = [
     "web",
     "cli",
 ]
-TOP = {
-    "errors",
-    "encoding",
-    "files",
-    "intervals",
-    "hints",
-    "parameters",
-    "arrays",
-    "registry",
-    "markup",
-    "optional",
-    "workers",
-}
+TOP = set(LAYERS[: LAYERS.index("spec")])  # single modules, which every package may import
 
 
 def layer_of(path: Path) -> str:

@@ -45,23 +45,28 @@ def split(word: Words, *signs: str) -> list[Words] | None:
 
 
 def stack_after(word: Words) -> Words | None:
-    """Return the stack after symbols and then actions, the top first."""
+    """Return the stack after bits and then POP and PUSH with a bit, the top first; None if an action is impossible."""
+    text = " ".join(word).replace("PUSH ", "PUSH")
+    begin = [symbol for symbol in text.split(" ") if symbol]
     stack: Words = []
-    acting = False
-    for symbol in word:
-        if symbol in "01":
-            if acting:
-                return None
-            stack.append(symbol)
-        elif symbol == "pop":
-            acting = True
-            stack = stack[:-1]
-        elif symbol.startswith("push"):
-            acting = True
+    for number, symbol in enumerate(begin):
+        if symbol == "POP" and stack:
+            stack.pop()
+        elif symbol in ("PUSH0", "PUSH1"):
             stack.append(symbol[-1])
+        elif symbol in ("0", "1") and set(begin[:number]) <= {"0", "1"}:
+            stack.append(symbol)
         else:
             return None
     return stack[::-1]
+
+
+def value_of(word: Words) -> int:
+    """Return the value of an expression from left to right, modulo 5."""
+    text = "(" * (len(word) // 2) + word[0]
+    for sign, digit in zip(word[1::2], word[2::2], strict=True):
+        text += f"{sign}{digit})"
+    return int(eval(text)) % 5
 
 
 def evaluates(word: Words) -> bool:
@@ -70,11 +75,14 @@ def evaluates(word: Words) -> bool:
         return False
     left = parts[0]
     ordered = all((symbol in "01234") == (place % 2 == 0) for place, symbol in enumerate(left))
-    return len(left) % 2 == 1 and ordered and eval("".join(left)) % 5 == int(parts[1][0])
+    return len(left) % 2 == 1 and ordered and value_of(left) == int(parts[1][0])
+
+
+BRACKETS = {"(0": "(", ")0": ")", "(1": "[", ")1": "]"}
 
 
 def nested(word: Words, depth: int = 3) -> bool:
-    text, rounds = "".join(word), 0
+    text, rounds = "".join(map(BRACKETS.__getitem__, word)), 0
     deepest = level = 0
     for symbol in text:
         level += 1 if symbol in "([" else -1
@@ -131,7 +139,7 @@ def some_expression(rng: random.Random, size: int) -> Words:
     word = [rng.choice("01234")]
     for _ in range(max(0, size - 3) // 2):
         word += [rng.choice("+-*"), rng.choice("01234")]
-    return [*word, "=", str(eval("".join(word)) % 5)]
+    return [*word, "=", str(value_of(word))]
 
 
 def some_brackets(rng: random.Random, size: int, depth: int = 3) -> Words:
@@ -141,16 +149,16 @@ def some_brackets(rng: random.Random, size: int, depth: int = 3) -> Words:
         if stack and (len(stack) == left or len(stack) == depth or rng.random() < 0.5):
             word.append(stack.pop())
         else:
-            opening, closing = rng.choice(("()", "[]"))
+            opening, closing = rng.choice((("(0", ")0"), ("(1", ")1")))
             word.append(opening)
             stack.append(closing)
     return word
 
 
 def some_stack(rng: random.Random, size: int) -> Words:
-    begin = size // 2
-    cut = rng.randint(0, begin)
-    word = bits(rng, cut) + rng.choices(("pop", "push0", "push1"), k=begin - cut)
+    word = bits(rng, rng.randint(0, size // 3))
+    for _ in range(rng.randint(0, size // 6)):
+        word += rng.choice((["POP"] if stack_after(word) else [], ["PUSH", rng.choice("01")]))
     return [*word, "#", *(stack_after(word) or [])]
 
 
@@ -208,11 +216,11 @@ language("repeat-01", "01", lambda w: w == ["0", "1"] * (len(w) // 2), lambda _,
 language("parity", "01", lambda w: w.count("1") % 2 == 1)
 language("cycle-navigation", "><=01234", cycle, some_cycle)
 language("modular-arithmetic-simple", "01234+-*=", evaluates, some_expression)
-language("dyck-2-3", "()[]", nested, some_brackets)
+language("dyck-2-3", [*BRACKETS], nested, some_brackets)
 language("first", "01", lambda w: w[:1] == ["1"])
 language("majority", "01", lambda w: w.count("1") > w.count("0"))
 language(
-    "stack-manipulation", ["0", "1", "pop", "push0", "push1", "#"], lambda w: (parts := split(w, "#")) is not None
+    "stack-manipulation", ["0", "1", "POP", "PUSH", "#"], lambda w: (parts := split(w, "#")) is not None
     and stack_after(parts[0]) == parts[1], some_stack,
 )  # fmt: skip
 language("marked-reversal", "01#", lambda w: pair(w, lambda u: u[::-1]), some_pair(lambda u: u[::-1]))
@@ -224,7 +232,7 @@ language("marked-copy", "01#", lambda w: pair(w, lambda u: u), some_pair(lambda 
 language("missing-duplicate-string", "01_", missing, some_missing)
 language("odds-first", "01#", lambda w: pair(w, odd_first), some_pair(odd_first))
 language("binary-addition", "01+=", lambda w: sums(w, "+", int.__add__), some_sum("+", int.__add__))
-language("binary-multiplication", "01*=", lambda w: sums(w, "*", int.__mul__), some_sum("*", int.__mul__))
+language("binary-multiplication", "01×=", lambda w: sums(w, "×", int.__mul__), some_sum("×", int.__mul__))
 language("compute-sqrt", "01=", root, some_root)
 language("bucket-sort", "12345#", lambda w: pair(w, sorted), some_pair(sorted, "12345"))
 
@@ -279,7 +287,7 @@ def task_stack(rng: random.Random, size: int) -> tuple[Numbers, Numbers]:
     stack: Numbers = []
     for symbol in word:
         stack = stack[:-1] if symbol == 2 else [*stack, symbol % 3 if symbol > 2 else symbol]
-    return word, stack[::-1] + [2] * (size + 1 - len(stack))
+    return word, [*stack[::-1], 2, *[0] * (size - len(stack))]
 
 
 def brackets(rng: random.Random, size: int, signs: int = 3) -> str:
@@ -291,39 +299,36 @@ def brackets(rng: random.Random, size: int, signs: int = 3) -> str:
     return f"({brackets(rng, left, signs)}{'+-*'[rng.randrange(signs)]}{brackets(rng, size - 3 - left, signs)})"
 
 
-def symbols_of(text: str) -> Numbers:
-    return ["01234+-*()x=".index(symbol) for symbol in text]
+def symbols_of(text: str, symbols: str) -> Numbers:
+    return [symbols.index(symbol) for symbol in text]
 
 
 def task_brackets(rng: random.Random, size: int) -> tuple[Numbers, Numbers]:
     text = brackets(rng, size)
-    return symbols_of(text), [eval(text) % 5]
+    return symbols_of(text, "01234+-*()"), [eval(text) % 5]
 
 
 def task_equation(rng: random.Random, size: int) -> tuple[Numbers, Numbers]:
-    """Return an equation with exactly one solution."""
-    while True:
-        text = brackets(rng, size - 2)
-        place = rng.choice([place for place, symbol in enumerate(text) if symbol in "01234"])
-        text = f"{text[:place]}x{text[place + 1 :]}"
-        values = [eval(text.replace("x", f"({digit})")) % 5 for digit in range(5)]
-        solution = rng.randrange(5)
-        if values.count(values[solution]) == 1:
-            return symbols_of(f"{text}={values[solution]}"), [solution]
+    """Return an equation of + and -, in which one digit is written as x."""
+    text = brackets(rng, size - 2, 2)
+    place = rng.choice([place for place, symbol in enumerate(text) if symbol in "01234"])
+    equation = f"{text[:place]}x{text[place + 1 :]}={eval(text) % 5}"
+    return symbols_of(equation, "01234+-()x="), [int(text[place])]
 
 
 def task_missing(rng: random.Random, size: int) -> tuple[Numbers, Numbers]:
     word = 2 * draw(rng, 2, size // 2)
     place = rng.randrange(len(word))
-    return [*word[:place], 2, *word[place + 1 :]], [word[place]]
+    return [*word[:place], 2, *word[place + 1 :], *[3] * (size % 2)], [word[place]]
 
 
 def task_sum(result: Callable[[int, int], int]) -> Callable[[random.Random, int], tuple[Numbers, Numbers]]:
     def task(rng: random.Random, size: int) -> tuple[Numbers, Numbers]:
         cut = rng.randint(1, size - 2)
-        left, right = bits(rng, cut), bits(rng, size - 1 - cut)
-        value = binary(result(number(left) or 0, number(right) or 0))
-        return [*map(int, left), 2, *map(int, right)], [*map(int, value)] + [2] * (size - len(value))
+        left, right = rng.randint(1, 2**cut - 1), rng.randint(1, 2 ** (size - 1 - cut) - 1)
+        word = [*binary(left, cut), "2", *binary(right, size - 1 - cut)]
+        value = binary(result(left, right))
+        return [*map(int, word)], [*map(int, value), 2, *[0] * (size - len(value) - (result(1, 1) == 1))]
 
     return task
 
@@ -346,16 +351,16 @@ def mapped(
 
 TASKS: dict[str, tuple[int, int, Callable[[random.Random, int], tuple[Numbers, Numbers]]]] = {
     # symbols of inputs and outputs, and the sampler
-    "even_pairs": (2, 2, mapped(2, lambda w: [int(w[0] == w[-1])])),
-    "modular_arithmetic": (8, 5, task_expression),
+    "even_pairs": (2, 2, mapped(2, lambda w: [int(w[0] != w[-1])])),
+    "modular_arithmetic": (9, 5, task_expression),
     "parity_check": (2, 2, mapped(2, lambda w: [sum(w) % 2])),
-    "cycle_navigation": (3, 5, mapped(3, lambda w: [(w.count(1) - w.count(2)) % 5])),
+    "cycle_navigation": (3, 5, mapped(3, lambda w: [(w.count(2) - w.count(0)) % 5])),
     "stack_manipulation": (5, 3, task_stack),
     "reverse_string": (2, 2, mapped(2, lambda w: w[::-1])),
-    "modular_arithmetic_brackets": (10, 5, task_brackets),
-    "solve_equation": (12, 5, task_equation),
+    "modular_arithmetic_brackets": (11, 5, task_brackets),
+    "solve_equation": (11, 5, task_equation),
     "duplicate_string": (2, 2, mapped(2, lambda w: w + w)),
-    "missing_duplicate_string": (3, 2, task_missing),
+    "missing_duplicate_string": (4, 2, task_missing),
     "odds_first": (2, 2, mapped(2, lambda w: w[1::2] + w[::2])),
     "binary_addition": (3, 3, task_sum(int.__add__)),
     "binary_multiplication": (3, 3, task_sum(int.__mul__)),

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from examples import examples
 from vitrify import encoding
+from vitrify.learn.repair import repair
 from vitrify.learn.runs import run_id
 from vitrify.learn.store import RunStore
 
@@ -93,6 +94,7 @@ class Training:
             if files:
                 data = files[-1].read_bytes()
                 files[-1].write_bytes(data[: where % (len(data) + 1)])
+        repair(self.store)  # where no checkpoint is left to go on from
 
 
 @settings(max_examples=examples(60), deadline=None)

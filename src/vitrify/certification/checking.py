@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
 from vitrify.certification.attacks.robust import radii
 from vitrify.certification.attacks.words import attack_words
+from vitrify.certification.checks.divergence import divergence
 from vitrify.certification.checks.points import PointCheck
 from vitrify.certification.checks.words import MAX_STEPS, WORK, WordCheck
 from vitrify.certification.equivalence.catalogue import SpecCase, prove_spec
@@ -18,7 +21,8 @@ from vitrify.certification.margins.net import proof_of
 from vitrify.certification.margins.values import Undecided
 from vitrify.certification.oracles.right import Oracle
 from vitrify.certification.precision.rounding import supports
-from vitrify.errors import InputError
+from vitrify.errors import BudgetSpent, InputError
+from vitrify.limits import checked_seed
 from vitrify.net.architecture import Architecture, SequenceArchitecture
 from vitrify.net.conv import Convolutional
 from vitrify.net.inference import batch_logits, with_pads
@@ -41,6 +45,7 @@ def net_check(
     samples: int | None = None,
 ) -> WordCheck | PointCheck:
     """Return the check of a net against the spec that it was built from."""
+    checked_seed(seed)
     if any(getattr(block, "crowded", False) for block in getattr(net, "blocks", ())):
         raise InputError("experts that choose tokens answer a word by the rest of its batch: nothing can be certified")
     if net.reads == "tokens":
@@ -91,24 +96,39 @@ def certify(
         raise InputError("lower precision is checked where margins are proved, of networks that read words")
     evidence = check.run(weights, progress)
     if evidence.verdict == "holds" and reals:
-        evidence = _in_reals(evidence, weights, check, progress)
+        in_reals = partial(_in_reals, evidence, weights, check, progress)
+        evidence = _unless_spent(evidence, "short inputs in real arithmetic", in_reals)
     if isinstance(check, PointCheck):
         return evidence.adding(*_radius_of(weights, check)) if evidence.verdict == "holds" else evidence
     assert isinstance(check, WordCheck)
     assert has_positions(weights)
     if evidence.verdict == "holds" and prove:
-        evidence = with_proof(evidence, weights, check, arithmetic=arithmetic)
+        proving = partial(with_proof, evidence, weights, check, arithmetic=arithmetic)
+        evidence = _unless_spent(evidence, "the proof of both links", proving)
     if attack is None:
         attack = min(
             MAX_ATTACK, int(ATTACK_WORK / (weights.architecture.cost * max(weights.architecture.max_length, 1)))
         )
     if evidence.verdict == "holds" and attack:
-        evidence = _attacked(evidence, weights, check, attack)
+        attacking = partial(_attacked, evidence, weights, check, attack)
+        evidence = _unless_spent(evidence, f"an attack with {attack:,} words", attacking)
     net = weights.architecture
+    if net.output.kind == "lm" and (evidence.verdict == "fails" or net.output.error):
+        evidence = evidence.adding(*divergence(weights, check))
     if evidence.verdict != "holds" or not supports(net) or net.output.kind == "values":
         return evidence  # of numbers none is the largest that must stay so
     share = float(np.mean([part.mean() for part in check.decided(weights, "float32")]))
     return evidence.adding(Quantity(FLOAT32, share))
+
+
+def _unless_spent(evidence: Evidence, what: str, step: Callable[[], Evidence]) -> Evidence:
+    """Return the evidence after one more step, or with a note that the step was left out for want of time or memory."""
+    try:
+        return step()
+    except (BudgetSpent, MemoryError) as spent:
+        return replace(
+            evidence, notes=(*evidence.notes, f"left out: {what}: {str(spent) or 'it takes too much memory'}")
+        )
 
 
 def _in_reals(

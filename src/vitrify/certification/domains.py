@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields
 from enum import StrEnum
-from typing import Literal, Self
+from functools import cache
+from typing import Any, Literal, Self, get_type_hints
 
 from vitrify.encoding import Json, JsonMapping, decoded, encoded
 from vitrify.errors import InputError
+from vitrify.hints import accepts
 
 Arithmetic = Literal["float64", "reals"]
+
+
+@cache
+def _hints(kind: type) -> dict[str, Any]:
+    """Return the declared types of the fields of a dataclass."""
+    return get_type_hints(kind, include_extras=True)
 
 
 class Method(StrEnum):
@@ -49,10 +57,15 @@ class JsonData:
         """Return the value that `to_json` was called on; unknown and missing keys are refused."""
         known: tuple[Field[object], ...] = fields(cls)  # type: ignore[arg-type]
         required = {entry.name for entry in known if entry.default is MISSING and entry.default_factory is MISSING}
+        if not isinstance(data, Mapping):
+            raise InputError(f"{cls.__name__} as JSON must be a table")
         unknown, absent = set(data) - {entry.name for entry in known}, required - set(data)
-        if unknown or absent:
+        hints = _hints(cls)
+        odd = [name for name in data.keys() & hints.keys() if not accepts(hints[name], decoded(data[name]))]
+        if unknown or absent or odd:
             problems = [f"has no field {name!r}" for name in sorted(unknown)]
             problems += [f"lacks the field {name!r}" for name in sorted(absent)]
+            problems += [f"has in the field {name!r} a value of another type" for name in sorted(odd)]
             raise InputError(f"{cls.__name__} as JSON {', '.join(problems)}")
         return cls(**data)
 

@@ -13,11 +13,13 @@ from vitrify.net.architecture import SequenceArchitecture
 from vitrify.net.inference import batch_logits, batch_of, log_probabilities, trace
 from vitrify.net.recurrent import Recurrent
 from vitrify.net.weights import Weights
+from vitrify.spec.automata.probabilistic import ProbabilisticAutomaton
 from vitrify.spec.computation.probabilistic_turing import Configuration, ProbabilisticTuringMachine
 from vitrify.spec.kinds import Spec
 
 String = tuple[str, ...]
 MAX_RUNS = 1 << 16  # of one length
+TOGETHER = 1 << 12  # that are run at once: what fits a cache
 LEAST = 1e-30  # runs of lower probability are left out
 
 
@@ -42,7 +44,9 @@ def string_masses(
 
     for step in range(1, steps + 1):
         tokens, _ = batch_of(net, words.tolist())
-        shares = masses[:, None] * np.exp(log_probabilities(net.output, batch_logits(weights, tokens)[:, -1]))
+        parts = [tokens[at : at + TOGETHER] for at in range(0, len(tokens), TOGETHER)]
+        logits = np.concatenate([batch_logits(weights, part)[:, -1] for part in parts])
+        shares = masses[:, None] * np.exp(log_probabilities(net.output, logits))
         for row, column in np.argwhere((shares > LEAST) & ~reads).tolist():
             ended[longer(row, column)] += float(shares[row, column])
         rows, columns = np.nonzero((shares > LEAST) & reads)
@@ -71,6 +75,29 @@ def random_runs(spec: Spec, net: SequenceArchitecture, count: int, longest: int,
     for _ in range(count):
         run = iter(meaning.language.draw(rng))
         runs.append([net.input_ids[token] for token, _ in zip(run, range(longest), strict=False)])
+    return runs
+
+
+def random_walks(
+    automaton: ProbabilisticAutomaton, net: SequenceArchitecture, count: int, letters: int, seed: int
+) -> list[list[int]]:
+    """Return random walks of an automaton that do not end, as input ids; a state without a transition cuts them short.
+
+    They are written as the network reads them: letters alone, with the states after them, or in turn with states.
+    """
+    rng, runs = np.random.default_rng(seed), list[list[int]]()
+    moves = {q: [(y, r) for other, y, r, p in automaton.transitions if other == q and p] for q in automaton.states}
+    begins, alone = [q for q, p in automaton.initial if p], set(net.inputs[1:]) == set(automaton.alphabet)
+    in_turn = f"/{begins[0]}" in net.input_ids
+    for _ in range(count):
+        state = begins[rng.integers(len(begins))]
+        tokens = [f"/{state}"] if in_turn else []
+        for _ in range(letters):
+            if not moves[state]:
+                break
+            letter, state = moves[state][rng.integers(len(moves[state]))]
+            tokens += [letter] if alone else [letter, f"/{state}"] if in_turn else [f"{letter}/{state}"]
+        runs.append([net.input_ids[token] for token in tokens])
     return runs
 
 

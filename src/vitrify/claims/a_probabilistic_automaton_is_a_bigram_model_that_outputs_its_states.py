@@ -1,112 +1,84 @@
 r"""Every probabilistic automaton, nondeterministic ones too, is a bigram model that also outputs its states.
 
-Statement: For every probabilistic finite automaton there is a one-layer transformer over pairs (letter, next state),
-with one head that attends to its own position only and one unit per pair (and one for BOS), such that the probability
-of a string, summed over all state sequences beside it, equals that of the automaton, in one step per letter.
-Why: Given the state, what comes next depends on nothing else. Erasing the states sums over all paths, which is the
-forward algorithm.
+Statement: For every probabilistic finite automaton with $S$ states there is (a) a one-layer transformer over pairs
+(letter, next state), with one head that attends to its own position only and one unit per pair (and one for BOS), and
+(b) one over states and letters in turn, a trigram model, with a second head that attends to the previous position and
+$S + P + 1$ units for $P$ pairs of a state and a letter that it may write. The probability of a string, summed over all
+its state sequences, equals that of the automaton, in one step per letter for (a) and two for (b).
+Why: Given the state, what comes next depends on nothing else; of the next state, also on the letter. Erasing the states
+sums over all paths, which is the forward algorithm.
 Checked: Three random nondeterministic automata with (states, letters) = (2, 2), (3, 2), (4, 1), each with one of the
-three kinds of attention: the net runs on every state path of every string to length 8; summed probabilities equal the
-forward algorithm within 1e-9, and impossible paths get no more than that. Sizes are compared with the formulas.
-Not checked: Strings longer than 8 and larger automata. Recurrent nets, and that no net of finite precision over letters
-alone would do, are claim R42; probabilistic Turing machines, of which the source speaks as well, are R41.
+three kinds of attention: the probabilities that the net gives to all strings, to length 8 for (a) and 6 for (b), equal
+the forward algorithm within 1e-9, and what has not ended has the mass that it has in the automaton. 1,000 random walks
+of up to 24 letters: all distributions of the next token. Sizes are compared with the formulas.
+Not checked: Larger automata. Recurrent nets, and that no net of finite precision over letters alone would do, are claim
+R42; probabilistic Turing machines, of which the source speaks as well, are R41.
 Source: Nowak et al. 2024, arXiv 2406.14197 [A]; the weights are our own derivation.
-Saboteur: The unit for one pair of letter and state outputs nothing.
+Saboteur: (a) The unit for one pair of letter and state outputs nothing. (b) The second head attends to its own position
+instead of the previous one.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 
-import numpy as np
-
-from vitrify.claims._nets import Domain, Evidence, Method, Quantity, Weights, in_turn, sized, witnessed, zeroing
+from vitrify.claims._figures import points, show
+from vitrify.claims._nets import ATTENTIONS, Domain, Evidence, Method, Quantity, built, sized, witnessed, zeroed
+from vitrify.claims._runs import error_on_runs, largest_difference, random_walks, string_masses
 from vitrify.claims.catalogue import Claim, Subject, Subjects
-from vitrify.net.inference import batch_logits, log_probabilities
-from vitrify.spec.automata.probabilistic import ProbabilisticAutomaton, random_pfsa
-from vitrify.spec.ngrams.model import END
+from vitrify.spec.automata.probabilistic import random_pfsa
 
-LONGEST = 8
-TOGETHER = 4096  # ways that are run at once
+PAIRS, IN_TURN = "states-aloud", "states-in-turn"
+LETTERS = {PAIRS: 8, IN_TURN: 6}  # of all strings
+LONG, WALKS = 24, 1000  # letters of random walks, and their number
 TOLERANCE = 1e-9  # of a probability; what the n-gram construction promises
 SIZES = ((2, 2, 1.0), (3, 2, 0.5), (4, 1, 0.8))  # states, letters, share of all transitions
 
 
 def subjects() -> Subjects:
-    specs = {
-        f"{states} states, {letters} letters": random_pfsa(seed, states, letters, density=density)
-        for seed, (states, letters, density) in enumerate(SIZES)
-    }
-    return in_turn(specs, max_length=LONGEST)
+    for seed, ((states, letters, density), attention) in enumerate(zip(SIZES, ATTENTIONS, strict=True)):
+        spec, name = random_pfsa(seed, states, letters, density=density), f"{states} states, {letters} letters"
+        yield built(f"{name}, {attention}", spec, PAIRS, attention=attention, max_length=LONG)
+        in_turn = f"{name}, in turn, {attention}"
+        yield built(in_turn, spec, IN_TURN, attention=attention, max_length=2 * LONG + 1)
 
 
 def check(subject: Subject) -> Evidence:
-    spec = subject.spec
-    worst, lost, ways = 0.0, 0.0, 0
-    witness = None
-    for length in range(LONGEST + 1):
-        if witness is not None:
-            break
-        paths = _ways(spec, length)
-        marginals, missing = _marginals(subject.weights, spec, paths)
-        ways, lost = ways + len(paths), max(lost, missing)
-        for string, chance in zip(product(spec.alphabet, repeat=length), marginals.tolist(), strict=True):
-            error = abs(chance - spec.probability(string))
-            worst = max(worst, error)
-            if not error <= TOLERANCE and witness is None:
-                witness = {"string": " ".join(string), "expected": spec.probability(string), "actual": chance}
-    if not lost <= TOLERANCE and witness is None:
-        witness = {"probability of what the automaton can't do": lost}
-    domain = Domain("ways of strings through the states", Method.EXHAUSTIVE, ways, 0, LONGEST)
-    return witnessed(witness, ways, domain).adding(
-        Quantity("largest error", worst, TOLERANCE, "<="),
-        Quantity("probability of what the automaton can't do", lost, TOLERANCE, "<="),
+    """Compare distributions along random walks; if they are right, the probabilities of strings and the sizes."""
+    spec, weights, net = subject.spec, subject.weights, subject.weights.architecture
+    along = error_on_runs(spec, weights, random_walks(spec, net, WALKS, LONG, seed=1))
+    drawn = Domain("random walks", Method.SAMPLED, WALKS, longest=LONG)
+    if not along <= TOLERANCE:
+        return witnessed({"error of a distribution on random walks": along}, WALKS, drawn, seed=1)
+    in_turn = net.max_length > LONG
+    longest = LETTERS[IN_TURN if in_turn else PAIRS]
+    strings = [string for length in range(longest + 1) for string in product(spec.alphabet, repeat=length)]
+    right = {string: spec.probability(string) for string in strings}
+    letters = {token: token.partition("/")[0] for token in net.inputs[1:]}
+    masses, going = string_masses(weights, letters, 2 * (longest + 1) if in_turn else longest + 1)
+    worst, string = largest_difference(masses, right)
+    witness = {"string": " ".join(string), "error": worst} if not worst <= TOLERANCE else None
+    every = Domain("strings of all ways through the states", Method.EXHAUSTIVE, len(strings), 0, longest)
+    return witnessed(witness, len(strings) + WALKS, every, drawn, seed=1).adding(
+        Quantity("largest error of the probability of a string", worst, TOLERANCE, "<="),
+        Quantity("error of the mass that has not ended", abs(going + sum(right.values()) - 1), TOLERANCE, "<="),
+        Quantity("largest error of a distribution on random walks", along, TOLERANCE, "<="),
         *sized(subject),
     )
 
 
-def _successors(spec: ProbabilisticAutomaton) -> np.ndarray:
-    """Which token may come after which [1 + token, token]; the first row is for the beginning."""
-    begin, moves, _ = spec.matrices
-    letters, states = _parts(spec)
-    held = np.vstack([begin, np.eye(len(spec.states))[states]])
-    return np.stack([(held @ moves[y])[:, r] for y, r in zip(letters, states, strict=True)], axis=1) > 0
+def sabotage(subject: Subject) -> Subject:
+    """Return the subject that has forgotten what follows the first pair, or reads a position twice."""
+    weights = subject.weights
+    if weights.architecture.max_length == LONG:
+        return zeroed(subject, "blocks.0.mlp.W_out", 1)
+    arrays = {name: weights.arrays[f"blocks.0.attn.{name}"].copy() for name in ("W_Q", "W_K")}
+    for name, array in arrays.items():
+        array[1] = array[0]
+        weights = weights.with_array(f"blocks.0.attn.{name}", array)
+    return replace(subject, weights=weights)
 
 
-def _parts(spec: ProbabilisticAutomaton) -> tuple[np.ndarray, np.ndarray]:
-    """The letter and the state of every token."""
-    pairs = [token.split("/") for token in spec.tokens]
-    letters = np.array([spec.alphabet.index(y) for y, _ in pairs])
-    return letters, np.array([spec.states.index(r) for _, r in pairs])
-
-
-def _ways(spec: ProbabilisticAutomaton, length: int) -> np.ndarray:
-    """All rows of tokens [way, 1 + length] that the automaton can write; each begins with -1."""
-    after, rows = _successors(spec), np.full((1, 1), -1)
-    for _ in range(length):
-        way, token = np.nonzero(after[rows[:, -1] + 1])
-        rows = np.hstack([rows[way], token[:, None]])
-    return rows
-
-
-def _marginals(weights: Weights, spec: ProbabilisticAutomaton, rows: np.ndarray) -> tuple[np.ndarray, float]:
-    """The probability of every string of a length [string], and the largest one of leaving the automaton's ways."""
-    net, ways = weights.architecture, rows[:, 1:]
-    length = ways.shape[1]
-    inputs = np.array([net.input_ids[token] for token in spec.tokens])
-    tokens = np.hstack([np.zeros((len(ways), net.pads), dtype=np.int64), inputs[ways]])
-    logits = [batch_logits(weights, tokens[at : at + TOGETHER]) for at in range(0, len(tokens), TOGETHER)]
-    chances = np.exp(log_probabilities(net.output, np.concatenate(logits)))[:, net.pads - 1 :]
-    columns = np.array([net.output.symbols.index(token) for token in spec.tokens])
-    written = np.take_along_axis(chances[:, :length], columns[ways][..., None], axis=-1)[..., 0]
-    complete = written.prod(axis=1) * chances[:, length, net.output.symbols.index(END)]
-    marginal = np.zeros(len(spec.alphabet) ** length)
-    powers = len(spec.alphabet) ** np.arange(length)[::-1]
-    np.add.at(marginal, (_parts(spec)[0][ways] * powers).sum(axis=1), complete)
-    return marginal, float(
-        (chances[:, -1, columns] * ~_successors(spec)[rows[:, -1] + 1]).sum(axis=-1).max(initial=0.0)
-    )
-
-
-sabotage = zeroing("blocks.0.mlp.W_out", 1)  # what follows the first pair of a letter and a state is forgotten
-CLAIM = Claim(subjects, check, sabotage, id="R2", standing="theorem", certified="proved")
+FIGURE = show(points("{} states", ("d_model", "units", "layers"), "states of the automaton", "size of the net"))
+CLAIM = Claim(subjects, check, sabotage, id="R2", standing="theorem", certified="proved", figure=FIGURE)

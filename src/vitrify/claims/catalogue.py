@@ -82,7 +82,8 @@ class Claim:
 
     `id` is its number in the atlas, like R14; claims about one theorem share it. `standing` is what the source gives
     for the statement: a theorem, an experiment or a conjecture. `check` measures on one subject what is stated;
-    `sabotage` breaks a subject so that `check` must fail. `certified` is the weakest method that certifies its exact
+    `sabotage` breaks a subject so that `check` must fail. `figure` makes a matplotlib figure of the evidence
+    (`claims._figures`). `certified` is the weakest method that certifies its exact
     nets; `uncertified` says why there is none. Checking all `subjects` takes at most `budget_seconds` of one core;
     `large` gives more of them, checked at large scale in some minutes.
 
@@ -108,6 +109,7 @@ class Claim:
     large: Callable[[], Iterable[Subject]] | None = None
     draw: Callable[[Figures], Figure] | None = None
     measure: Callable[[Subject], Measured] | None = None
+    figure: Callable[[Evidence], Figure] | None = None
 
     @classmethod
     def planned(
@@ -127,6 +129,13 @@ class Claim:
         """Return a claim about training or generalization."""
         about: dict[str, Any] = {"id": id, "standing": standing, "budget_seconds": budget_seconds}
         return cls(subjects, plan=plan, judge=judge, nulls=nulls, large=large, draw=draw, measure=measure, **about)
+
+    def drawing(self, evidence: Evidence) -> Callable[[], Figure] | None:
+        """Return what makes the figure of some evidence; None where there is none, or nothing to draw."""
+        draw, figure, data = self.draw, self.figure, evidence.figures
+        if draw is not None and data:
+            return lambda: draw(data)
+        return None if figure is None else lambda: figure(evidence)
 
     def subjects_at(self, scale: Scale) -> Iterable[Subject]:
         """Return the subjects at a scale; a claim without large ones has the same at both."""
@@ -230,13 +239,16 @@ def read_outcome(page: Headline, path: Path) -> Outcome:
         raise InputError(f"{path} is not there: {again} makes it")
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(f"{path} must be JSON that 'vitrify check --record' wrote: {error}") from None
     if not isinstance(data, dict) or data.get("name") != page.name:
         raise InputError(f"{path} must be the evidence of {page.name}: 'vitrify check --record' writes it")
     if not isinstance(data.get("evidence"), dict):
         raise InputError(f"{path} is of an earlier version: {again} renews it")
-    return Outcome.from_json(data)
+    try:
+        return Outcome.from_json(data)
+    except (TypeError, LookupError, ValueError, AttributeError) as error:
+        raise InputError(f"{path} is damaged ({type(error).__name__}: {error}): {again} renews it") from None
 
 
 def listing() -> list[ClaimPage]:

@@ -5,27 +5,45 @@ from __future__ import annotations
 import os
 import sys
 import warnings
+from collections.abc import Callable
+from functools import partial
 from typing import TextIO
 
 from vitrify.errors import SpecWarning, VitrifyError
+from vitrify.interrupts import ending
 
 
 def main() -> None:
     """Run the command line; a user's mistake gives one message and exit code 2, never a traceback."""
     from vitrify.cli.app import app
 
-    warnings.showwarning = _show_warning
+    held: dict[str, None] = {}  # warnings, each once, until it is known that no error makes them pointless
+    warnings.showwarning = partial(_hold_warning, held)
     warnings.simplefilter("always", SpecWarning)
     warnings.filterwarnings("ignore", ".* encountered in ", RuntimeWarning)  # infinite numbers are judged or printed
     try:
-        app()
+        _run(app)
+    except SystemExit as ended:
+        if ended.code != 2:
+            sys.stderr.write("".join(held))
+        raise
+
+
+def _run(app: Callable[[], None]) -> None:
+    try:
+        with ending():
+            app()
     except VitrifyError as error:
         _stop(str(error))
     except BrokenPipeError:  # the reader of our output has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
+    except KeyboardInterrupt as stop:
+        from vitrify.cli.options import end
+
+        sys.exit(end(stop))
     except (OSError, MemoryError) as error:
-        _stop(f"the system refused: {error or type(error).__name__}")
+        _stop(f"the system refused: {str(error) or type(error).__name__}")
 
 
 def _stop(message: str) -> None:
@@ -36,7 +54,8 @@ def _stop(message: str) -> None:
     sys.exit(2)
 
 
-def _show_warning(
+def _hold_warning(
+    held: dict[str, None],
     message: Warning | str,
     category: type[Warning],
     filename: str,
@@ -45,4 +64,4 @@ def _show_warning(
     line: str | None = None,  # noqa: ARG001
 ) -> None:
     place = "" if issubclass(category, SpecWarning) else f" ({category.__name__} at {filename}:{lineno})"
-    sys.stderr.write(f"warning: {message}{place}\n")
+    held[f"warning: {message}{place}\n"] = None

@@ -10,7 +10,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vitrify.cli.options import CHOICES, CONSTRUCTIONS, AsJson, ModelOut, Net, arg, opt
+from vitrify.cli.options import (
+    CHOICES,
+    CONSTRUCTIONS,
+    SECONDS,
+    AsJson,
+    Memory,
+    ModelOut,
+    Net,
+    Seconds,
+    arg,
+    opt,
+    within,
+)
 from vitrify.cli.render import Part, TextTable, json_line, printable, show, sizes_table, status, styled
 from vitrify.errors import InputError
 from vitrify.spec.kinds import suffixes
@@ -38,6 +50,8 @@ def build(
         int | None, opt("Fit an n-gram model of this order to a text, one sentence per line.", min=1)
     ] = None,
     certified: Annotated[bool, opt("Certify the network; if it fails, write nothing (exit 1).", "--certify")] = False,
+    seconds: Seconds = SECONDS,
+    memory: Memory = None,
     as_json: AsJson = False,
 ) -> None:
     """Build a network from a spec and write it to a folder."""
@@ -47,7 +61,7 @@ def build(
     from vitrify.spec import bounded, read_spec, unknown_suffix
     from vitrify.spec.ngrams.text import fitted
 
-    with status(f"reading {file}") as say:
+    with status(f"reading {file}") as say, within(f"building {file}", seconds, memory):
         if file.suffix == ".txt" and not order:
             raise InputError(f"{unknown_suffix(str(file))}; a plain text becomes an n-gram model with --order N")
         spec = fitted(file, order) if order else read_spec(file)
@@ -81,6 +95,8 @@ def build(
 def analyze(
     file: Annotated[Path, arg("Automaton (.automaton.json, .regex) or language model (.pfsa.json, .arpa, …).", "FILE")],
     steps: Annotated[int, opt("Largest number of steps of a Turing machine.", min=1, max=MAX_STEPS)] = 200,
+    seconds: Seconds = SECONDS,
+    memory: Memory = None,
     as_json: AsJson = False,
 ) -> None:
     """Analyze an automaton (its algebra, the depth of each construction) or a language model (its tightness)."""
@@ -88,7 +104,7 @@ def analyze(
     from vitrify.spec.automata import analysis
     from vitrify.spec.automata.tightness import LANGUAGE_MODELS, tightness
 
-    with status(f"analyzing {file}"):
+    with status(f"analyzing {file}"), within(f"analyzing {file}", seconds, memory):
         spec = read_spec(file)
         if isinstance(spec, LANGUAGE_MODELS):
             total = tightness(spec, steps)
@@ -183,6 +199,8 @@ def explain(
     net: Net,
     everything: Annotated[bool, opt("Do not shorten long tables.", "--all")] = False,
     formula: Annotated[bool, opt("Print a hard-attention net as a formula of past-time logic.", "--formula")] = False,
+    seconds: Seconds = SECONDS,
+    memory: Memory = None,
     as_json: AsJson = False,
 ) -> None:
     """Explain every space, head and hidden unit in words, from the weights."""
@@ -190,15 +208,16 @@ def explain(
     from vitrify.net.explain import SHOWN_ROWS
     from vitrify.net.explain import explain as explained
 
-    weights = load(net)
-    if formula:
-        from vitrify.certification.reading.formulas import formula_of
+    with within(f"explaining {net}", seconds, memory):
+        weights = load(net)
+        if formula:
+            from vitrify.certification.reading.formulas import formula_of
 
-        read = formula_of(weights)
-        data, text = {"formula": str(read), "alphabet": read.alphabet, "depth": read.depth}, str(read)
-    else:
-        explanation = explained(weights, shown=None if everything else SHOWN_ROWS)
-        data, text = explanation.to_json(), str(explanation)
+            read = formula_of(weights)
+            data, text = {"formula": str(read), "alphabet": read.alphabet, "depth": read.depth}, str(read)
+        else:
+            explanation = explained(weights, shown=None if everything else SHOWN_ROWS)
+            data, text = explanation.to_json(), str(explanation)
     if as_json:
         json_line(data)
     else:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vitrify.cli.options import AsJson, Net, Seed, opt
+from vitrify.cli.options import MAX_SEED, SECONDS, AsJson, Memory, Net, Seconds, Seed, opt, within
 from vitrify.cli.render import VERDICT_COLORS, Part, TextTable, json_line, progress, show, status, styled, tell
 from vitrify.encoding import JsonMapping
-from vitrify.errors import FolderError, InputError
+from vitrify.errors import BudgetSpent, FolderError, InputError
 
 if TYPE_CHECKING:
     from vitrify.certification import Evidence, MutationTest
@@ -39,53 +39,68 @@ def certify(
     accepting: Annotated[
         str | None, opt("With an automaton: the answer of a network with two answers that means yes.", metavar="ANSWER")
     ] = None,
+    symbols: Annotated[
+        str | None, opt("Judge it on words of these symbols only. Default: all that it reads.", metavar="NAME,…")
+    ] = None,
+    max_error: Annotated[
+        float | None, opt("Judge probabilities or numbers as right within this error. Default: rounding.", min=0.0)
+    ] = None,
     write: Annotated[bool, opt("Write certificate.json: into the folder, or beside a run into a new one.")] = True,
     accept_spec: Annotated[
         bool, opt("Judge the network by its spec file even if that changed since the build.", "--accept-spec")
     ] = False,
     seed: Seed = 0,
+    seconds: Seconds = SECONDS,
+    memory: Memory = None,
     as_json: AsJson = False,
 ) -> None:
     """Check a network against its spec: test short and long inputs, and prove it for all where that succeeds."""
     from vitrify.certification import certify as check_against_spec
     from vitrify.certification import mutation_test
     from vitrify.certification.certificate import write_certificate
-    from vitrify.certification.recognition import recognizing
+    from vitrify.certification.recognition import allowing, reading, recognizing
     from vitrify.interop.nets import CERTIFIED, ModelFolder, source
     from vitrify.net.folder import save
     from vitrify.spec import find_spec
 
     if arithmetic and not proof:
         raise InputError("--arithmetic rests on the proof of margins: leave --no-proof out")
-    place = source(net)
-    weights, own = place.weights(verify=False), None if spec else place.spec(accept_changed=accept_spec)
-    judge = find_spec(spec) if spec else own
-    if judge is None:
-        raise FolderError(f"{net} holds no spec to check the network against: name one with --spec FILE")
-    weights = recognizing(weights, judge, accepting)
-    with progress("checking") as tick:
-        evidence = check_against_spec(
-            weights,
-            judge,
-            max_length=max_length,
-            seed=seed,
-            samples=samples,
-            prove=proof,
-            arithmetic=arithmetic,
-            reals=reals,
-            attack=attack,
-            progress=tick,
-        )
-    broken = None
-    if mutants and evidence.verdict == "holds":
-        with progress("breaking it on purpose") as tick:
-            broken = mutation_test(weights, judge, count=mutants, seed=seed, progress=tick)
-    home = place.path / CERTIFIED if spec and isinstance(place, ModelFolder) else place.certified
-    show_certificate(home if write else net, evidence, broken, as_json)
+    with within(f"certifying {net}", seconds, memory):
+        place = source(net)
+        weights, own = place.weights(verify=False), None if spec else place.spec(accept_changed=accept_spec)
+        judge = find_spec(spec) if spec else own
+        if judge is None:
+            raise FolderError(f"{net} holds no spec to check the network against: name one with --spec FILE")
+        weights = reading(weights, symbols.split(",")) if symbols else weights
+        weights = allowing(recognizing(weights, judge, accepting), max_error)
+        with progress("checking") as tick:
+            evidence = check_against_spec(
+                weights,
+                judge,
+                max_length=max_length,
+                seed=seed,
+                samples=samples,
+                prove=proof,
+                arithmetic=arithmetic,
+                reals=reals,
+                attack=attack,
+                progress=tick,
+            )
+        broken = None
+        if mutants and evidence.verdict == "holds":
+            try:
+                with progress("breaking it on purpose") as tick:
+                    broken = mutation_test(weights, judge, count=mutants, seed=seed, progress=tick)
+            except BudgetSpent as spent:
+                evidence = replace(evidence, notes=(*evidence.notes, f"left out: the mutation test: {spent}"))
+    changed = spec is not None or max_error is not None or symbols is not None
+    copied = changed or not isinstance(place, ModelFolder)
+    home = place.path / CERTIFIED if copied and isinstance(place, ModelFolder) else place.certified
     if write:
-        if spec or not isinstance(place, ModelFolder):
+        if copied:
             save(weights, home, judge)
         write_certificate(home, evidence, broken)
+    show_certificate(home if write else net, evidence, broken, as_json)  # last: who reads it may go away
     raise typer.Exit(0 if evidence.verdict == "holds" else 1)
 
 
@@ -138,7 +153,7 @@ def _margins(proof: JsonMapping | None) -> Iterator[Part]:
 
 def recheck(
     net: Net,
-    seed: Annotated[int | None, opt("Seed of the random words. Default: a fresh one.", min=0)] = None,
+    seed: Annotated[int | None, opt("Seed of the random words. Default: a fresh one.", min=0, max=MAX_SEED)] = None,
     as_json: AsJson = False,
 ) -> None:
     """Check a folder against its certificate with a small separate program that shares no code with the builder."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from vitrify import encoding
-from vitrify.cli.options import SANDBOX_NAMES, AsJson, AskParameters, KeyValues, StoreFolder, arg, opt
+from vitrify.cli.options import MAX_SEED, SANDBOX_NAMES, AsJson, AskParameters, KeyValues, StoreFolder, arg, opt
 from vitrify.cli.render import Part, TextTable, parameters, progress, show, styled, tell
 from vitrify.encoding import JsonObject
 from vitrify.errors import InputError
@@ -28,7 +28,7 @@ def data(
     sandbox: Annotated[str | None, arg("Name of a sandbox. Default: list all.", autocompletion=SANDBOX_NAMES)] = None,
     words: KeyValues = None,
     rows: Annotated[int, opt("Sequences to show, or to write per split.", min=1)] = 3,
-    seed: Annotated[int, opt("Seed of the data.", min=0)] = 0,
+    seed: Annotated[int, opt("Seed of the data.", min=0, max=MAX_SEED)] = 0,
     out: Annotated[Path | None, opt("Write the sequences to this folder.", "--out", "-o", metavar="DIR")] = None,
     layout: Annotated[Layout, opt("parquet: files; datasets: a folder for `load_dataset`.", "--format")] = "parquet",
     split: Annotated[
@@ -116,6 +116,7 @@ def runs(
     export: Annotated[Path | None, opt("Write a table of these runs: .parquet or .csv.", metavar="FILE")] = None,
     curves: Annotated[Path | None, opt("Write a table of their curves: .parquet or .csv.", metavar="FILE")] = None,
     tensorboard: Annotated[Path | None, opt("Write their curves as TensorBoard event files.", metavar="DIR")] = None,
+    repair: Annotated[bool, opt("Move damaged runs into the folder `damaged` of the store.", "--repair")] = False,
     as_json: AsJson = False,
 ) -> None:
     """List the training runs of a store: parameters that differ, progress, and distance to the optimal loss."""
@@ -123,7 +124,16 @@ def runs(
     from vitrify.learn.store import RunStore
 
     opened = RunStore(store)
+    if repair:
+        from vitrify.learn.repair import repair as moved_aside
+
+        moved = moved_aside(opened)
+        lines = (f"moved aside: {opened.path / name}: {why}" for name, why in moved.items())
+        show(as_json, {"moved": moved}, *lines, f"{len(moved)} damaged in {opened.path}")
+        return
     records = opened.runs(" ".join(query or []))
+    for name, why in opened.unreadable.items():
+        sys.stderr.write(f"warning: {name} is left out: {why}\n")
     if export:
         exports.write_table(exports.table(records), export)
     if curves:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
+import signal
+import sys
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
 from functools import cached_property
 from inspect import Parameter as Argument
 from inspect import Signature
@@ -35,7 +38,8 @@ def arg(text: str, metavar: str | None = None, **settings: Any) -> Any:
 AsJson = Annotated[bool, opt("Print JSON instead of text.", "--json")]
 Net = Annotated[str, arg("Model folder, run (ID, best:QUERY; @STEP: a checkpoint) or exported folder.", "NET")]
 ModelOut = Annotated[Path, opt("Write the model folder here.", "--out", "-o", metavar="DIR")]
-Seed = Annotated[int, opt("Seed of all random choices.")]
+MAX_SEED = (1 << 32) - 1
+Seed = Annotated[int, opt("Seed of all random choices.", min=0, max=MAX_SEED)]
 AskParameters = Annotated[bool, opt("List the parameters with ranges and defaults, and exit.", "--parameters")]
 KeyValues = Annotated[
     list[str] | None, arg("Parameters; for `train` also lists: lr=1e-3,3e-3, seed=0..7.", "KEY=VALUE…")
@@ -46,10 +50,38 @@ EvidenceFolder = Annotated[
     Path | None, opt("Recorded evidence. Default: ./docs/evidence, or vitrify's own.", "--evidence", metavar="DIR")
 ]
 
+SECONDS = 3600.0  # that a command may take by default
+Seconds = Annotated[
+    float, opt("Give up after this many seconds.", "--seconds", metavar="N", min=0, envvar="VITRIFY_SECONDS")
+]
+Memory = Annotated[
+    float | None,
+    opt(
+        "Give up beyond this many GiB of memory. Default: three quarters of this machine's.",
+        "--memory",
+        metavar="GIB",
+        min=0,
+        envvar="VITRIFY_MEMORY",
+    ),
+]
+
 Scale = Literal["quick", "large"]
 ATLAS = Path("build/atlas")  # written by `atlas`, served by `serve`
 CHOICES = "vitrify.choices"  # key in the metadata of the command's context
 MAX_NAMED = 4  # constructions in the help of an option
+
+
+def within(doing: str, seconds: float | None, memory: float | None) -> AbstractContextManager[None]:
+    """Return a block that may take so many seconds and GiB of memory, by default three quarters of this machine's."""
+    from vitrify.limits import MEMORY_SHARE, limited, memory_of_machine
+
+    return limited(doing, seconds, MEMORY_SHARE * memory_of_machine() if memory is None else memory * 2**30)
+
+
+def end(stop: KeyboardInterrupt) -> int:
+    """Say that a command was interrupted; return its exit code, 128 and the number of the signal."""
+    sys.stderr.write(f"interrupted{f': {stop}' if str(stop) else ''}\n")
+    return 128 + int(getattr(stop, "number", signal.SIGINT))
 
 
 def browse(address: str) -> None:
@@ -106,7 +138,13 @@ class Commands(TyperGroup):
 
 
 class Command(TyperCommand):
-    """A command."""
+    """A command; where it is interrupted, its last words say what is kept."""
+
+    def invoke(self, ctx: Context) -> object:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt as stop:
+            raise SystemExit(end(stop)) from None
 
     def get_params(self, ctx: Context) -> list[Parameter]:
         return [_unconverted(parameter) for parameter in super().get_params(ctx)]

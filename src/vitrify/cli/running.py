@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from vitrify.cli.options import AsJson, Net, arg, opt
+from vitrify.cli.options import MAX_SEED, AsJson, Net, arg, opt
 from vitrify.cli.render import MAX_SYMBOLS, Part, TextTable, json_line, printable, progress, show, styled, tell
 from vitrify.errors import InputError
 
@@ -34,7 +34,9 @@ def run(
     steps: Annotated[
         int | None, opt("Generate up to N symbols after the tokens.", "--generate", metavar="N", min=0)
     ] = None,
-    seed: Annotated[int | None, opt("With --generate: sample with this seed. Default: the likeliest symbols.")] = None,
+    seed: Annotated[
+        int | None, opt("With --generate: sample with this seed. Default: the likeliest symbols.", min=0, max=MAX_SEED)
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Run a network on tokens, numbers, an image or a graph; or generate tokens."""

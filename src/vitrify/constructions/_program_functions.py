@@ -117,6 +117,7 @@ class Functions(Stream):
         space = Space(self.name(node), Reals(("lead",), 0.0, float(excess.bound[0])))
         gain = {s: excess.gain(s) for s in excess.spaces}
         self.net.units(f"lead: {space.name}", excess, space, np.eye(1), gain=gain)
+        self._inherit(space, excess)
         return Form(a + Affine.copy(space) * sign, numbers_of(self.values[node]))
 
     def _either(self, node: Expr) -> Form:
@@ -140,6 +141,7 @@ class Functions(Stream):
         gain = {s: 2.0 * read.gain(s) for s in read.spaces}
         signs = np.array([[1.0], [-1.0], [1.0], [-1.0]])
         self.net.units(f"either: {space.name}", read, space, signs, margin=dict.fromkeys(read.spaces, 0.25), gain=gain)
+        self._inherit(space, read)
         return Form(Affine.copy(space), numbers)
 
     def _table(self, node: Expr, leaves: list[Expr] | None = None) -> Form:
@@ -183,4 +185,10 @@ class Functions(Stream):
         margin = dict.fromkeys(read.spaces, 1.0 / max(reach, 1.0))
         gain = {s: read.gain(s) * float(np.abs(outputs).max(initial=0.0)) for s in read.spaces}
         self.net.units(f"table: {space.name}", read, space, outputs, images[common], margin=margin, gain=gain)
+        self._inherit(space, read)
         return Form(Affine.copy(space), numbers_of(domain) if as_line else None)
+
+    def _inherit(self, space: Space, read: Affine) -> None:
+        """Record that a space has errors if what its units read has."""
+        if self.attention != "hard" and not self.inexact.isdisjoint(read.spaces):
+            self.inexact.add(space)

@@ -35,7 +35,7 @@ class Stream:
         self._vectors: dict[tuple[int, bytes, bool], Affine] = {}
         self._sources: dict[int, frozenset[str]] = {}
         self._texts: dict[str, int] = {}
-        self.from_heads: set[Space] = set()
+        self.inexact: set[Space] = set()  # spaces with errors of soft attention
         self._snapped: dict[Space, Space] = {}
         self.refused: list[str] = []  # reasons why the net can't be built
 
@@ -81,7 +81,7 @@ class Stream:
         if form.points is None:
             return affine @ table
         slope = slope_of(form.points, table)
-        settled = not clean or not any(space in self.from_heads for space in affine.spaces)
+        settled = not clean or not any(space in self.inexact for space in affine.spaces)
         if slope is not None and settled:
             return affine @ slope[None, :] + Affine.constant(table[0] - slope * form.points[0])
         order = np.argsort(form.points)
@@ -97,10 +97,10 @@ class Stream:
         return Affine.copy(space)
 
     def cleaned(self, affine: Affine) -> Affine:
-        """Return the same map with every one-hot that a head wrote made exact, and zero at BOS."""
+        """Return the same map with every one-hot that has errors made exact, and zero at BOS."""
         clean = Affine.constant(affine.bias)
         for space, matrix in affine.parts:
-            if space in self.from_heads and isinstance(space.kind, OneHot | Flag):
+            if space in self.inexact and isinstance(space.kind, OneHot | Flag):
                 if space not in self._snapped:
                     self._snapped[space] = snap(self.net, space, name=self.named(f"{space.name}, exact"), void=True)
                 space = self._snapped[space]

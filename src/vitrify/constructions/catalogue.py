@@ -19,6 +19,7 @@ from inspect import signature
 from typing import TYPE_CHECKING, Annotated, Any, Literal, ParamSpec, TypeAlias, TypeVar
 
 from vitrify.errors import BuildRefused
+from vitrify.limits import MAX_SEED
 from vitrify.parameters import REQUIRED, Fault, Help, Parameter, Within, described, read
 from vitrify.registry import Declaration, declared
 
@@ -55,7 +56,7 @@ Mode: TypeAlias = Annotated[
 ]
 Dimension: TypeAlias = Annotated[int, Within(1), Help("dimensions of a word's code; the default may fail for a seed")]
 Units: TypeAlias = Annotated[int, Within(1), Help("hidden units; the default may fail for a seed")]
-Seed: TypeAlias = Annotated[int, Within(0), Help("seed of the random codes")]
+Seed: TypeAlias = Annotated[int, Within(0, MAX_SEED), Help("seed of the random codes")]
 
 
 @dataclass(frozen=True)

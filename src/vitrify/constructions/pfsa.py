@@ -11,15 +11,27 @@ letters of a string are written, whatever the states beside them, is the automat
 | units | $P + 1$, one for each pair and one for the beginning |
 | width | $3(P + 1)$; beyond 64 tokens $2\lceil\log_2(P + 1)\rceil + P + 1$ |
 | steps | one for each letter, and one for the end |
+
+`states-in-turn` writes states, `/q`, and letters as tokens of their own, one after the other. A letter depends on the
+state before it, and a state on the letter and the state before that: this is the n-gram construction for $n = 3$, one
+layer of two heads, one of which attends to the previous position.
+
+| for $S$ states, $L$ letters and $P$ pairs of a state and a letter that it may write | formula |
+| --- | --- |
+| layers, heads | 1; 2 |
+| units | $S + P + 1$, one for each context, and one for the beginning |
+| width | three codes of a token, the logits of $S + L + 1$ tokens, and the code of positions |
+| steps | two for each letter, and two more |
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from vitrify.constructions.catalogue import Attention, DeclaredSizes, MaxLength, construction
-from vitrify.constructions.ngram import code_size, ngram
+from vitrify.constructions.catalogue import Attention, DeclaredSizes, MaxLength, Positions, construction
+from vitrify.constructions.ngram import code_size, ngram, sizes_of_heads
 from vitrify.kit.network import Network
+from vitrify.kit.positions import CodeName
 from vitrify.spec.automata.probabilistic import ProbabilisticAutomaton
 
 
@@ -40,7 +52,34 @@ def pfsa(
     automaton: ProbabilisticAutomaton, *, attention: Attention = "softmax", max_length: MaxLength = 128
 ) -> Network:
     """Return a transformer that generates the strings of an automaton, with the states beside the letters."""
-    network = ngram(automaton.bigram, attention=attention, max_length=max_length)
+    return _described(automaton, attention, ngram(automaton.bigram, attention=attention, max_length=max_length))
+
+
+def sizes_in_turn(automaton: ProbabilisticAutomaton, *, max_length: int, positions: CodeName) -> DeclaredSizes:
+    """Return all sizes, those of the trigram model; of a bigram model if no letter has a probability."""
+    return sizes_of_heads(automaton.trigram, max_length=max_length, positions=positions)
+
+
+@construction(
+    "states-in-turn",
+    "a trigram model over states and letters in turn",
+    sizes_in_turn,
+    certified=("to T", "every length"),
+)
+def states_in_turn(
+    automaton: ProbabilisticAutomaton,
+    *,
+    attention: Attention = "softmax",
+    max_length: MaxLength = 128,
+    positions: Positions = "dyadic",
+) -> Network:
+    """Return a transformer that generates the strings of an automaton, with the state before each letter and last."""
+    network = ngram(automaton.trigram, attention=attention, max_length=max_length, positions=positions)
+    return _described(automaton, attention, network)
+
+
+def _described(automaton: ProbabilisticAutomaton, attention: Attention, network: Network) -> Network:
+    """Return a network under the name of the automaton that it was built from."""
     about = dict(network.about) | {
         "construction": "probabilistic automaton with a chain of thought",
         "states": len(automaton.states),

@@ -144,12 +144,12 @@ class _Compiler(Functions):
         mask, tests = self._mask_and_tests(terms[0][1])
         which = node.op if node.op in ("first", "last") else None
         select(self.net, tests, value, space, which=which, mask=mask, shares=node.op == "mean")  # type: ignore[arg-type]
-        self.from_heads.add(space)
+        self.inexact.add(space)
         return Form(Affine.copy(space), points)
 
     def _with_default(self, value: Affine, default: Floats) -> Affine:
         """Return the value, with the default at BOS."""
-        clean = self.cleaned(value) if any(space in self.from_heads for space in value.spaces) else value
+        clean = self.cleaned(value) if any(space in self.inexact for space in value.spaces) else value
         return clean + Affine.of({self.net.bos: (default - clean.bias)[None, :]})
 
     def _width(self, node: Expr) -> Form:
@@ -183,13 +183,13 @@ class _Compiler(Functions):
             if not tests:
                 return Form(Affine.of({self.net.index: [[1.0]]}, [-1.0 if mask == "strict" else 0.0]), counts)
             space = count(self.net, flag, ("count",), float(self.program.length), name=self.name(node))
-            self.from_heads.add(space)
+            self.inexact.add(space)
             total = Affine.copy(space)
             return Form(total + flag * -1.0 if mask == "strict" else total, counts)
         space = Space(self.name(node), Reals(("1/(1+n)",), 0.0, 1.0))
         bos = Affine.of({self.net.bos: [[1.0]]})
         select(self.net, tests, bos, space, sink="join", mask=mask)
-        self.from_heads.add(space)
+        self.inexact.add(space)
         return Form(Affine.copy(space), 1.0 / (1.0 + counts))
 
     def _mask_and_tests(self, atoms: tuple[Atom, ...]) -> tuple[Mask, list[Test]]:

@@ -27,6 +27,7 @@ from vitrify.arrays import Array
 from vitrify.encoding import JsonObject
 from vitrify.errors import InputError
 from vitrify.files import whole_folder, write_text
+from vitrify.limits import checked_seed
 from vitrify.optional import need
 from vitrify.sandboxes.catalogue import MAX_EXAMPLES, PACKAGE, SPLITS, Example, Sandbox, Split, examples
 
@@ -190,8 +191,7 @@ def _check(splits: Mapping[Split, int], seed: int, target: Path) -> None:
     for split, count in splits.items():
         if not 1 <= count <= MAX_EXAMPLES:
             raise InputError(f"the rows of {split} must be 1 to {MAX_EXAMPLES:,}, not {count:,}")
-    if not 0 <= seed < 1 << 32:
-        raise InputError(f"a seed must lie from 0 to {(1 << 32) - 1:,}, not {seed:,}")
+    checked_seed(seed)
     if target.is_file():
         raise InputError(f"{target} is a file: name a folder to write to")
     if target.exists() and any(target.iterdir()) and not _is_ours(target):

@@ -11,17 +11,18 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import get_origin
+from typing import Annotated, get_origin
 
 from vitrify.learn.models.catalogue import Family, kind_of
 from vitrify.learn.models.catalogue import make as make_model
-from vitrify.learn.plan import Axes, MemberGroup, place_of, plan, together
+from vitrify.learn.plan import MAX_RUNS, Axes, MemberGroup, place_of, plan, refuse_runs, together
 from vitrify.learn.recipe import Recipe
-from vitrify.parameters import Count, Parameterized, arguments, described, key_values
+from vitrify.parameters import Parameterized, Within, arguments, described, key_values
 from vitrify.sandboxes.catalogue import Sandbox, entry
 from vitrify.sandboxes.catalogue import make as make_sandbox
 from vitrify.spec.formats.data import read_data
 
+MAX_DIGITS = 18  # of an end of a range; longer numbers are no seeds
 RANGE = re.compile(r"(-?\d+)\.\.(-?\d+)")
 
 
@@ -31,7 +32,7 @@ class SweepFile:
 
     sandbox: str
     model: str
-    members: Count = 1
+    members: Annotated[int, Within(1, MAX_RUNS)] = 1
     set: Mapping[str, object] = field(default_factory=dict)
     axes: Mapping[str, tuple[object, ...]] = field(default_factory=dict)
     runs: tuple[Mapping[str, object], ...] = ({},)
@@ -99,7 +100,11 @@ def _several(kind: type[Parameterized] | None, name: str, value: object) -> list
     declared = [parameter.type for parameter in (described(kind) if kind else ()) if parameter.name == name]
     span = RANGE.fullmatch(value)
     if span and str not in declared:
-        return list(range(int(span[1]), int(span[2]) + 1))
+        first, last = (
+            int(end) if len(end) < MAX_DIGITS else MAX_RUNS * (-1) ** (end[0] == "-") for end in span.groups()
+        )
+        refuse_runs(last + 1 - first)
+        return list(range(first, last + 1))
     if "," in value and not any(get_origin(kind) is tuple for kind in declared):
         return [*value.split(",")]
     return None

@@ -37,7 +37,7 @@ class Tail:
             self.lines, self._seen = [], (0, 0)
             return self.lines
         end = added.rfind(b"\n") + 1
-        self.lines += disk.lines_of(added[:end])
+        self.lines += disk.lines_of(self.path, added[:end])
         self._seen = (number, self._seen[1] + end)
         return self.lines
 

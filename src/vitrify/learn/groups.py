@@ -20,18 +20,20 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from vitrify import encoding, files
 from vitrify.arrays import Array, Arrays
 from vitrify.encoding import JsonObject
-from vitrify.errors import InputError, StoreError
+from vitrify.errors import DamagedStore, InputError, StoreError
 from vitrify.files import Lock
 from vitrify.learn import disk
 from vitrify.learn.disk import Closing
+from vitrify.learn.stored import runs_of
 from vitrify.net.architecture import to_json
+from vitrify.net.weights import Weights
 
 if TYPE_CHECKING:
     from vitrify.learn.trainer import TrainEvent
@@ -138,6 +140,7 @@ class RunGroup(Closing):
         self.flush()
         with disk.guarded(self.store, f"saving step {step}"):
             about = {"step": step, "log": os.fstat(self._file).st_size, "meta": dict(meta)}
+            about["crc"] = disk.checksum_of({name: np.asarray(array) for name, array in arrays.items()})
             force = [self.folder / "log.jsonl"]
             if self._step is None:  # from now on there is something to lose: whose it is must outlast a power cut
                 force += [self.folder / "group.json", *(self.store / run / "run.json" for run in self.runs)]
@@ -170,7 +173,8 @@ class RunGroup(Closing):
         seconds = event.seconds_before + event.seconds
         if event.weights is not None:
             with disk.guarded(self.store, f"keeping the weights of step {event.step}"):
-                disk.write_arrays(_net_place(self.folder, event.step), event.weights, {"step": event.step}, force=())
+                about = {"step": event.step, **(event.net or {})}
+                disk.write_arrays(_net_place(self.folder, event.step), event.weights, about, force=())
         if event.checkpoint is not None:
             self.save(event.step, event.checkpoint, {"seconds": seconds})
         share = {"seconds": seconds / event.members}
@@ -178,8 +182,7 @@ class RunGroup(Closing):
         for row, run in enumerate(event.runs):
             failure = {"state": "failed", "message": run.message, "step": int(run.last["broken"])}
             result = failure if run.state == "failed" else {"summary": dict(run.last)}
-            net = {"net": to_json(run.weights.architecture), "outside": run.weights.about.get("outside")}
-            ended[row] = ({**result, **share, **net}, run.weights.arrays)
+            ended[row] = ({**result, **share, **net_record(run.weights)}, run.weights.arrays)
         if ended:
             self._commit(ended)
 
@@ -213,6 +216,7 @@ class RunGroup(Closing):
                     )
                 result = {"state": "finished", "step": line.get("step"), "last": line, "ended": time.time()} | outcome
                 result["files"] = {file.name: file.stat().st_size for file in paths}
+                result["crc"] = {file.name: disk.checksum(file) for file in paths}
                 files.write_text(place / "result.json", encoding.line(result))
                 written += [*paths, place / "run.json", place / "result.json", place]
             files.settle(written)
@@ -244,20 +248,6 @@ def line_of(line: JsonObject, row: int) -> JsonObject:
     return shared | {key: values[row] for key, values in line.get(EACH, {}).items()}
 
 
-def runs_of(folder: Path) -> tuple[str, ...]:
-    """The runs of a group, in the order of its rows; none if there is no such group."""
-    return tuple((disk.read_json(folder / "group.json") or {}).get("runs", ()))
-
-
-def result_of(place: Path) -> JsonObject | None:
-    """Return the result in a run's folder; None if it is not done, or a power cut took a part of it."""
-    result = disk.read_json(place / "result.json")
-    if result is None:
-        return None
-    sizes = {name: (place / name).stat().st_size if (place / name).exists() else None for name in result["files"]}
-    return result if sizes == result["files"] else None
-
-
 def create(folder: Path, runs: Sequence[str]) -> None:
     """A new group in place of one that nobody needs any more."""
     if folder.exists():
@@ -267,23 +257,46 @@ def create(folder: Path, runs: Sequence[str]) -> None:
 
 
 def recover(folder: Path) -> tuple[int | None, int]:
-    """The step of the latest checkpoint that can be gone on from, and the length of its log; others are removed."""
+    """The step of the latest checkpoint that can be gone on from, and the length of its log.
+
+    Damaged ones are removed where an older one is whole; where none is, they are refused.
+    """
     for rest in folder.glob(".*.partial"):
         rest.unlink()
     log = folder / "log.jsonl"
     size = log.stat().st_size if log.exists() else 0
-    for path in _checkpoints(folder):
-        saved = disk.read_arrays(path, only_about=True)
-        if saved and saved[1]["log"] <= size:
-            return int(saved[1]["step"]), int(saved[1]["log"])
-        path.unlink()
+    refusals: list[DamagedStore] = []
+    checkpoints = _checkpoints(folder)
+    for path in checkpoints:
+        try:
+            saved = disk.read_arrays(path)
+            with disk.whole(path):
+                assert saved is not None  # it was just listed
+                step, length = saved[1]["step"], saved[1]["log"]
+                disk.must(type(step) is int and _place(folder, step) == path and type(length) is int, "it is misnamed")
+                disk.must(isinstance(saved[1]["meta"], dict), "the data about it are no table")
+                rows = {array.shape[:1] for array in saved[0].values()} - {(len(runs_of(folder)),)}
+                disk.must(not rows, "its arrays have other rows than its group has runs")
+            with disk.whole(log):
+                disk.must(0 <= length <= size, f"it has {size:,} bytes, {length:,} were written before step {step:,}")
+        except DamagedStore as damage:
+            refusals.append(damage)
+            continue
+        for damaged in checkpoints[: len(refusals)]:
+            damaged.unlink()
+        return step, length
+    if refusals:
+        raise refusals[0]
     return None, 0
 
 
 def seconds_of(folder: Path) -> float:
     """Return the seconds of training behind the latest checkpoint of a group; 0 if there is none."""
-    saved = [disk.read_arrays(path, only_about=True) for path in _checkpoints(folder)[:1]]
-    return sum(float(one[1]["meta"].get("seconds", 0.0)) for one in saved if one)
+    for path in _checkpoints(folder)[:1]:
+        saved = disk.read_arrays(path, only_about=True)
+        with disk.whole(path):
+            return float(saved[1]["meta"].get("seconds", 0.0)) if saved else 0.0
+    return 0.0
 
 
 def load(folder: Path, step: int) -> Checkpoint:
@@ -340,6 +353,25 @@ def _snapshots(folder: Path) -> Iterator[Checkpoint]:
         saved = disk.read_arrays(path)
         if saved is not None:
             yield Checkpoint(int(saved[1]["step"]), saved[0], saved[1])
+
+
+def kept_steps(folder: Path) -> list[int]:
+    """Return the steps after which a group in training has kept the weights of its runs so far."""
+    return sorted(int(path.stem.removeprefix("net-")) for path in folder.glob("net-*.safetensors"))
+
+
+def kept_net(folder: Path, step: int, run: str) -> tuple[JsonObject, dict[str, Array]]:
+    """Return what is known of the network of a run in training, and its arrays, after a step that it has kept."""
+    path = _net_place(folder, step)
+    about = disk.read_arrays(path, only_about=True)
+    if about is None:
+        raise StoreError(f"{path} is not there any more: the run may be done by now")
+    return about[1], disk.read_row(path, runs_of(folder).index(run))
+
+
+def net_record(weights: Weights[Any]) -> JsonObject:
+    """Return what is recorded of a network beside its arrays: its architecture, and what is not in them."""
+    return {"net": to_json(weights.architecture), "outside": weights.about.get("outside")}
 
 
 def _checkpoints(folder: Path) -> list[Path]:

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
 from itertools import chain, product
-from typing import Any, SupportsInt, TypeAlias
+from math import prod
+from typing import Any, TypeAlias
 
 from vitrify import __version__
 from vitrify.arrays import Array
@@ -14,11 +15,12 @@ from vitrify.encoding import JsonObject
 from vitrify.errors import InputError
 from vitrify.learn.models.catalogue import Family
 from vitrify.learn.recipe import Recipe
-from vitrify.parameters import Fault, Parameterized, convert, described, sentences
+from vitrify.parameters import Fault, Parameterized, Seed, convert, described, sentences
 from vitrify.sandboxes.catalogue import Sandbox
 from vitrify.spec import find_spec
 
 SEEDS = ("seed", "data_seed")  # of the initial weights; of the examples, by default the same
+MAX_RUNS = 1 << 16  # of one experiment: each has a folder of its own
 INTEGERS = (*SEEDS, "train_examples")  # values of members that are integers; all others are floats
 
 Axes: TypeAlias = Mapping[str, Sequence[object]]  # the values of each parameter that varies
@@ -69,6 +71,7 @@ def plan(sandbox: Sandbox, family: Family, recipe: Recipe, axes: Axes, members: 
     parts: dict[str, Parameterized] = {"sandbox": sandbox, "model": family, "recipe": recipe}
     if not any("seed" in axis.split(",") for axis in axes):
         axes = {**axes, "seed": range(members)}
+    refuse_runs(prod(len(values) for values in axes.values()))
     axes = dict(sorted(axes.items(), key=lambda item: item[0] == "seed"))  # seeds vary fastest
     grids = [[_placed(parts, axis, value) for value in axes[axis]] for axis in axes]
     empty = [axis for axis, grid in zip(axes, grids, strict=True) if not grid]
@@ -92,6 +95,12 @@ def plan(sandbox: Sandbox, family: Family, recipe: Recipe, axes: Axes, members: 
         missing = tuple(name for name, value in member.items() if value is None)
         groups.setdefault((*shapes, missing), []).append(member)
     return [MemberGroup(source, model, training, tuple(own)) for (source, model, training, _), own in groups.items()]
+
+
+def refuse_runs(count: int) -> None:
+    """Refuse more runs than one experiment may have, before any of them is made."""
+    if count > MAX_RUNS:
+        raise InputError(f"an experiment may have at most {MAX_RUNS:,} runs, not {count:,}: divide it")
 
 
 def place_of(axis: str, kinds: Mapping[str, Parameterized | type[Parameterized]]) -> tuple[str, str]:
@@ -137,11 +146,13 @@ def _placed(parts: Mapping[str, Parameterized], axis: str, value: object) -> lis
 def _value(parts: Mapping[str, Parameterized], place: tuple[str, str], value: object) -> object:
     part, name = place
     if not part:
-        if not isinstance(value, str | SupportsInt):
-            raise InputError(f"{name} must be a whole number, not {value}")
-        return int(value)
+        faults: list[Fault] = []
+        seed = convert(Seed, value, (name,), faults, text=True)
+        if faults:
+            raise InputError("; ".join(sentences(faults)))
+        return seed
     hint = next(parameter.hint for parameter in described(type(parts[part])) if parameter.name == name)
-    faults: list[Fault] = []
+    faults = []
     converted = convert(hint, value, (name,), faults, text=True, find=find_spec)
     if faults:
         raise InputError(f"{part}: " + "; ".join(sentences(faults)))

@@ -20,12 +20,11 @@ from typing import Any
 
 from vitrify import encoding
 from vitrify.encoding import Json, JsonObject
-from vitrify.errors import InputError, StoreError
+from vitrify.errors import DamagedStore, InputError, StoreError
 from vitrify.files import Lock
-from vitrify.learn import disk, groups
+from vitrify.learn import disk, groups, stored
 from vitrify.learn.runs import Identity
 
-RUN = re.compile(r"[0-9a-f]{16}")
 SETTLED = 2_000_000_000  # ns: a folder that changed later than this may change again within one tick of its clock
 SAME = ("code", "version")  # parts of an identity that are no axis
 Compare = Callable[[Any, Any], bool]
@@ -66,22 +65,23 @@ class Record:
     @classmethod
     def read(cls, store: Path, run: str, last: Callable[[Path], JsonObject | None] = disk.last_line) -> Record | None:
         """The record of a run from its folder; None if there is none."""
-        known = disk.read_json(store / run / "run.json")
+        known = stored.known_of(store / run)
         if known is None:
             return None
         begun = {"id": run, "identity": known["identity"], "group": known["group"], "started": known["started"]}
-        result = groups.result_of(store / run)
+        folder = store / "groups" / known["group"]
+        runs = stored.runs_of(folder)
+        result = (stored.whole_result if run in runs else stored.result_of)(store / run)
         if result is not None:
             outcome = {"values": result["last"] | result.get("summary", {}), "message": result.get("message")}
             outcome |= {"ended": result["ended"], "seconds": result.get("seconds", 0.0)}  # not in old stores
             return cls(**begun, **outcome, state=result["state"], step=result["step"])
-        folder = store / "groups" / known["group"]
-        runs = groups.runs_of(folder)
         line = last(folder / "log.jsonl") if run in runs else None
-        values = groups.line_of(line, runs.index(run)) if line else {}
+        with disk.whole(folder / "log.jsonl"):
+            values = groups.line_of(line, runs.index(run)) if line else {}
         running = Lock.holder(folder / "lock")
         state = "running" if running else "partial" if groups.begun(folder) else "new"
-        if not running and groups.result_of(store / run):  # done, since we asked
+        if not running and stored.whole_result(store / run):  # done, since we asked
             return cls.read(store, run, last)
         return cls(**begun, state=state, step=values.get("step"), values=values, message=running)
 
@@ -94,17 +94,28 @@ def _flattened(data: Identity, before: str = "") -> JsonObject:
     return flat
 
 
+def _cached_record(text: str) -> Record | None:
+    """Return a record of the index; None if that is damaged."""
+    try:
+        record = Record(**encoding.parsed(text))
+        rows([record])
+    except disk.DAMAGE:
+        return None
+    return record
+
+
 class Index:
     """Records of a store that need not be read again, in SQLite."""
 
     def __init__(self, store: Path) -> None:
         self.store, self.file = store, store / "index.sqlite"
+        self.damaged: dict[str, str] = {}  # the runs that `records` found to be damaged: name and message
 
     def records(self) -> list[Record]:
         """Every run of the store, the first begun first."""
         if not self.store.is_dir():
             raise StoreError(f"there is no run store {self.store}: name one with '--store' or VITRIFY_STORE")
-        if not (self.store / "store.json").exists() and any(self.store.iterdir()):
+        if not disk.is_store(self.store) and any(self.store.iterdir()):
             raise StoreError(f"{self.store} is not a run store: name one with '--store' or VITRIFY_STORE")
         with disk.guarded(self.store, "reading runs"):
             return self._read()
@@ -115,14 +126,20 @@ class Index:
         learnt: list[tuple[str, int, str]] = []
         last = cache(disk.last_line)  # runs of a group share a log
         for place in self.store.iterdir():
-            if not RUN.fullmatch(place.name):
+            if not disk.NAME.fullmatch(place.name):
                 continue
             changed, now = place.stat().st_mtime_ns, time.time_ns()
             stamp, text = cached.pop(place.name, (0, ""))
-            if stamp == changed:
-                records.append(Record(**encoding.parsed(text)))
+            if stamp == changed and (known := _cached_record(text)):
+                records.append(known)
                 continue
-            record = Record.read(self.store, place.name, last)
+            try:
+                record = Record.read(self.store, place.name, last)
+                if record is None and any(not each.name.startswith(".") for each in place.iterdir()):
+                    raise DamagedStore(f"{place / 'run.json'} is missing: nothing says which run this is")
+            except DamagedStore as damage:
+                self.damaged[place.name] = str(damage)
+                continue
             if record is None:
                 continue
             records.append(record)

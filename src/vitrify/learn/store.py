@@ -32,9 +32,9 @@ import numpy as np
 from vitrify import encoding
 from vitrify.arrays import Array, Arrays
 from vitrify.encoding import JsonObject
-from vitrify.errors import InputError, StoreError
+from vitrify.errors import DamagedStore, InputError, StoreError
 from vitrify.files import Lock, write_text
-from vitrify.learn import disk, groups
+from vitrify.learn import disk, groups, stored
 from vitrify.learn.disk import Closing
 from vitrify.learn.groups import Checkpoint, RunGroup
 from vitrify.learn.records import Index, Record, matching
@@ -42,7 +42,7 @@ from vitrify.learn.runs import Identity, Run, canonical, digest, run_id
 from vitrify.net.architecture import Architecture, from_json
 from vitrify.net.weights import Weights
 
-FORMAT = {"format": "vitrify-runs", "version": 1}
+REPAIR = "'vitrify runs --repair' moves what is damaged aside"
 FOLDER = "runs"  # the default, below the current folder
 
 
@@ -116,6 +116,7 @@ class RunStore:
         """The store at a path; without one, the folder named by VITRIFY_STORE, or `runs` in the current folder."""
         self.path = Path(path if path is not None else os.environ.get("VITRIFY_STORE") or FOLDER)
         self._swept = False
+        self.unreadable: dict[str, str] = {}  # runs that the last listing left out as damaged, and why
 
     def __repr__(self) -> str:
         return f"Store({str(self.path)!r})"
@@ -136,7 +137,7 @@ class RunStore:
             again = next(i for n, i in zip(ids, identities, strict=True) if ids.count(n) > 1)
             raise InputError(f"the same run is asked for twice: {again}")
         made: list[RunGroup] = []
-        with disk.guarded(self.path, "opening runs"), self._locked():
+        with disk.guarded(self.path, "opening runs"), self.locked():
             if not self._swept:
                 self._sweep()
             try:
@@ -160,13 +161,13 @@ class RunStore:
             if owner:
                 begun.setdefault(owner, []).append(run)
             else:
-                undone, again = self._to_do([run], retry)
+                undone, again = self._to_do([run], retry, stored.result_of)
                 fresh += undone + again
         for owner, runs in begun.items():
             folder = self._group(owner)
             try:
                 with Lock(folder / "lock", wait=False):
-                    runs, again = self._to_do(runs, retry)
+                    runs, again = self._to_do(runs, retry, stored.whole_result)
                     fresh += again
                     step, length = groups.recover(folder)
                     if step is None:
@@ -189,9 +190,14 @@ class RunStore:
         for folder in left:
             self._clear(folder)
 
-    def _to_do(self, runs: Sequence[str], retry: bool) -> tuple[list[str], list[str]]:
-        """Return the runs that are not done, and the failed ones to start again; nobody may be training them."""
-        results = {run: groups.result_of(self.path / run) for run in runs}
+    def _to_do(
+        self, runs: Sequence[str], retry: bool, result_of: Callable[[Path], JsonObject | None]
+    ) -> tuple[list[str], list[str]]:
+        """Return the runs that are not done, and the failed ones to start again; nobody may be training them.
+
+        A damaged result is refused, unless a group can compute it again from its checkpoint.
+        """
+        results = {run: result_of(self.path / run) for run in runs}
         undone = [run for run, result in results.items() if not result]
         again = [run for run, result in results.items() if retry and result and result["state"] == "failed"]
         for run in undone + again:
@@ -200,7 +206,7 @@ class RunStore:
 
     def _part(self, folder: Path, runs: Sequence[str], step: int, length: int) -> Path:
         """The group of some runs of a group: itself if these are all, or a new one, cut out of it."""
-        members = groups.runs_of(folder)
+        members = stored.runs_of(folder)
         if set(runs) == set(members):
             return folder
         part = self._unheld(runs)
@@ -212,19 +218,21 @@ class RunStore:
 
     def _owner(self, run: str, identity: Identity) -> str | None:
         """The group that a run belongs to, if there still is one."""
-        known = disk.read_json(self.path / run / "run.json")
+        known = stored.known_of(self.path / run)
         if known is None:
+            if stored.result_of(self.path / run):
+                raise DamagedStore(f"{self.path / run / 'run.json'} is missing: {REPAIR}")
             return None
         if canonical(known["identity"]) != canonical(identity):
             raise StoreError(f"{self.path / run} holds another run of the same name: use another store")
         owner = str(known["group"])
-        return owner if run in groups.runs_of(self._group(owner)) else None
+        return owner if run in stored.runs_of(self._group(owner)) else None
 
     def _claim(self, runs: Sequence[str], requested: Mapping[str, Identity], folder: Path) -> None:
         for run in runs:
             place = self.path / run
             place.mkdir(exist_ok=True)
-            before = disk.read_json(place / "run.json") or {}
+            before = stored.known_of(place) or {}
             data = {"identity": requested[run], "group": folder.name, "started": before.get("started", time.time())}
             write_text(place / "run.json", encoding.line(data))
 
@@ -238,17 +246,20 @@ class RunStore:
 
     def _leave(self, folder: Path) -> None:
         """Remove a group whose runs are done."""
-        with disk.guarded(self.path, "removing a group"), self._locked():
+        with disk.guarded(self.path, "removing a group"), self.locked():
             self._clear(folder)
 
     def _clear(self, folder: Path) -> None:
         """Remove a group if nobody works on it and no run that is not done belongs to it; the store is locked."""
         if not folder.exists() or Lock.holder(folder / "lock"):
             return
-        for run in groups.runs_of(folder):
-            known = disk.read_json(self.path / run / "run.json")
-            if known and known["group"] == folder.name and not groups.result_of(self.path / run):
-                return
+        try:
+            for run in stored.runs_of(folder):
+                known = stored.known_of(self.path / run)
+                if known and known["group"] == folder.name and not stored.result_of(self.path / run):
+                    return
+        except DamagedStore:
+            return  # it may be needed to compute a run again
         shutil.rmtree(folder)
 
     def _sweep(self) -> None:
@@ -261,17 +272,17 @@ class RunStore:
         self._swept = True
 
     @contextmanager
-    def _locked(self) -> Iterator[None]:
+    def locked(self) -> Iterator[None]:
         """Hold the lock of the store; a folder that holds something else is left alone."""
-        if not (self.path / "store.json").exists():
+        if not disk.is_store(self.path):
             full = self.path.is_dir() and any(not place.name.startswith(".") for place in self.path.iterdir())
-            if full and not (self.path / "store.json").exists():  # asked again: it may just have been made
+            if full and not disk.is_store(self.path):  # asked again: it may just have been made
                 raise StoreError(f"{self.path} is not a run store, and not empty: name another folder")
             self.path.mkdir(parents=True, exist_ok=True)
         lock = Lock(self.path / ".lock", wait=True)
         try:
             if not (self.path / "store.json").exists():
-                write_text(self.path / "store.json", encoding.line(FORMAT))
+                write_text(self.path / "store.json", encoding.line(disk.FORMAT))
             yield
         finally:
             lock.release()
@@ -279,16 +290,19 @@ class RunStore:
     def _record(self, run: str, state: str | None = None) -> Record:
         record = Record.read(self.path, run)
         if record is None:
-            raise StoreError(f"{self.path / run / 'run.json'} is damaged: remove the folder to compute the run again")
+            raise DamagedStore(f"{self.path / run / 'run.json'} is missing: {REPAIR}")
         return replace(record, state=state) if state else record
 
     def runs(self, query: str = "") -> list[Record]:
         """The runs that a query asks for (see `records.matching`), the first begun first."""
-        return matching(Index(self.path).records(), query)
+        index = Index(self.path)
+        records = index.records()
+        self.unreadable = index.damaged
+        return matching(records, query)
 
     def rebuild(self) -> None:
         """Forget the index, and read the folder again; groups that nobody needs any more are removed."""
-        with disk.guarded(self.path, "rebuilding the index"), self._locked():
+        with disk.guarded(self.path, "rebuilding the index"), self.locked():
             self._sweep()
             Index(self.path).forget()
         Index(self.path).records()
@@ -301,13 +315,16 @@ class RunStore:
         self, records: Iterable[Record], read: Callable[[Path], list[JsonObject]] = disk.read_lines
     ) -> Iterator[tuple[Record, list[JsonObject]]]:
         """The logs of runs, as far as they are written out; `read` reads one, whole lines only."""
-        shared = cache(lambda folder: (groups.runs_of(folder), read(folder / "log.jsonl")))
+        shared = cache(lambda folder: (stored.runs_of(folder), read(folder / "log.jsonl")))
         for record in records:
             if record.done:
                 yield record, read(self.path / record.id / "log.jsonl")
                 continue
-            runs, lines = shared(self._group(record.group))
-            yield record, [groups.line_of(line, runs.index(record.id)) for line in lines if record.id in runs]
+            folder = self._group(record.group)
+            runs, lines = shared(folder)
+            with disk.whole(folder / "log.jsonl"):
+                own = [groups.line_of(line, runs.index(record.id)) for line in lines if record.id in runs]
+            yield record, own
 
     def run(self, record: Record, architecture: Architecture) -> Run:
         """Return a run that has ended, with its curve and its weights; `architecture` is the net that was trained."""
@@ -334,9 +351,13 @@ class RunStore:
         return saved[0]
 
     def checkpoints(self, record: Record) -> list[int]:
-        """Return the steps after which the weights of a run that has ended were kept."""
-        saved = disk.read_arrays(self.path / record.id / groups.CHECKPOINTS, only_about=True)
-        return [] if saved is None else [int(step) for step in saved[1]["steps"]]
+        """Return the steps after which the weights of a run were kept; of one in training, those so far."""
+        if not record.done:
+            return groups.kept_steps(self._group(record.group))
+        path = self.path / record.id / groups.CHECKPOINTS
+        saved = disk.read_arrays(path, only_about=True)
+        with disk.whole(path):
+            return [] if saved is None else [int(step) for step in saved[1]["steps"]]
 
     def row(self, record: Record, step: int) -> int:
         """Return the number of the checkpoint of a step; a step without one is refused."""
@@ -347,21 +368,28 @@ class RunStore:
         return steps.index(step)
 
     def net(self, record: Record, step: int | None = None) -> Weights[Any]:
-        """Return the network of a run that has ended; with a step, as it was at that checkpoint.
+        """Return the network of a run that has ended; with a step, as it was at that checkpoint, in training, too.
 
         Its numbers are those of the run in float64, the format in which built networks are stored and certified.
         """
-        result = groups.result_of(self.path / record.id) or {}
+        row = None if step is None else self.row(record, step)
+        if record.done or step is None:
+            result, arrays = stored.result_of(self.path / record.id) or {}, None
+        else:
+            result, arrays = groups.kept_net(self._group(record.group), step, record.id)
         if "net" not in result:
-            reason = "its architecture is not recorded: train it again" if result else f"it is {record.state}"
+            steps = ", ".join(f"{record.id}@{step}" for step in self.checkpoints(record)[-3:])
+            begun = f"it is {record.state}" + (f": name a checkpoint, as {steps}" if steps else "")
+            reason = "its architecture is not recorded: train it again" if result else begun
             raise StoreError(f"run {record.id} holds no network that can be read: {reason}")
         if result.get("outside"):
             raise StoreError(f"run {record.id} is more than a network: {result['outside']}")
-        arrays = self.weights(record)
-        if step is not None:
-            arrays = disk.read_row(self.path / record.id / groups.CHECKPOINTS, self.row(record, step))
+        if arrays is None and row is not None:
+            arrays = disk.read_row(self.path / record.id / groups.CHECKPOINTS, row)
+        arrays = self.weights(record) if arrays is None else arrays
         if not all(np.isfinite(array).all() for array in arrays.values()):
             raise StoreError(f"run {record.id} holds numbers that are not finite: {record.message or 'it diverged'}")
         about: JsonObject = {"source": "trained", "run": record.id, "step": record.step if step is None else step}
-        arrays = {name: array.astype(np.float64) for name, array in arrays.items()}
-        return Weights(from_json(result["net"]), arrays, about=about | dict(record.identity))
+        with disk.whole(self.path / record.id / "result.json"):
+            arrays = {name: array.astype(np.float64) for name, array in arrays.items()}
+            return Weights(from_json(result["net"]), arrays, about=about | dict(record.identity))

@@ -8,12 +8,11 @@ another network. `label` is an answer about the whole sequence, whatever the net
 | table | `.tsv` | symbols, a tab, the answer; a first line `input`, tab, name says which answer it is |
 | JSON lines | `.jsonl` | an object with `input` or `tokens`, and answers by their names |
 | one-hot batches | `.npz` | an entry of the arrays `input` and `output`, as Chomsky-hierarchy tasks draw them |
-| FLaRe folder | `main.tok` in it | a line of `main.tok` and of `labels.txt`; of `next-symbols.txt` where that exists |
+| FLaRe folder | `main.tok` in it | a line of `main.tok` and of `labels.txt`; members also one of `next-symbols.jsonl` |
 | plain text | anything else | a line of symbols, without an answer |
 
-The layouts of other projects were written from public descriptions [K], not from their files: G. Delétang et al.,
-Neural networks and the Chomsky hierarchy, ICLR 2023, arXiv 2207.02098; A. Butoi et al., Training neural networks as
-recognizers of formal languages, ICLR 2025, arXiv 2411.07107.
+The layouts of other projects are those of their public repositories: google-deepmind/neural_networks_chomsky_hierarchy
+(G. Delétang et al., ICLR 2023, arXiv 2207.02098) and rycolab/flare (A. Butoi et al., ICLR 2025, arXiv 2411.07107).
 """
 
 from __future__ import annotations
@@ -30,13 +29,14 @@ import numpy as np
 
 from vitrify.arrays import Array
 from vitrify.errors import InputError
+from vitrify.spec.ngrams.trie import END
 
 Tick: TypeAlias = Callable[[float, float], None]
 
 MAX_LINE = 1 << 24  # characters; a line without an end would take all memory
 NO_TEXT = re.compile("[\0\udc80-\udcff]")  # NUL, and bytes that are no UTF-8 (`surrogateescape`)
 TICK_LINES = 256
-STRINGS, LABELS, NEXT_SYMBOLS = "main.tok", "labels.txt", "next-symbols.txt"
+STRINGS, LABELS, NEXT_SYMBOLS = "main.tok", "labels.txt", "next-symbols.jsonl"
 INPUTS = ("input", "tokens")
 
 
@@ -220,18 +220,34 @@ def _folder_examples(folder: Path, tick: Tick) -> Iterator[LabeledExample]:
     if not splits:
         raise InputError(f"{folder} has no {STRINGS}: give a folder with strings ({STRINGS}) and labels ({LABELS})")
     for split in splits:
-        files = [split / STRINGS, split / LABELS]
-        files += [split / NEXT_SYMBOLS] if (split / NEXT_SYMBOLS).exists() else []
-        for number, lines in enumerate(zip_longest(*(_file_lines(path, tick) for path in files)), start=1):
+        strings, labels = _file_lines(split / STRINGS, tick), _file_lines(split / LABELS, tick)
+        following = _file_lines(split / NEXT_SYMBOLS, tick) if (split / NEXT_SYMBOLS).exists() else None
+        members = 0
+        for number, (text, label) in enumerate(zip_longest(strings, labels), start=1):
             where = f"{split / STRINGS}:{number}"
-            if None in lines:
-                short = files[lines.index(None)]
-                raise InputError(f"{where}: every string needs a line in {short.name}, which has {number - 1}")
-            text, label, *following = lines
+            if text is None or label is None:
+                short = STRINGS if text is None else LABELS
+                raise InputError(f"{where}: every string needs a line in {short}, which has {number - 1}")
             answers: dict[str, Any] = {"label": label.strip()}
-            if following and (legal := _parsed(following[0], f"{split / NEXT_SYMBOLS}:{number}")) is not None:
-                answers["next"] = _next(legal, where)
+            if following is not None and answers["label"] == "1":
+                members += 1
+                answers["next"] = _legal(next(following, None), f"{split / NEXT_SYMBOLS}:{members}")
             yield LabeledExample(where, text, answers)
+        if following is not None and next(following, None) is not None:
+            raise InputError(f"{split / NEXT_SYMBOLS}:{members + 1}: must have a line for each string of label 1")
+
+
+def _legal(line: str | None, where: str) -> list[frozenset[str]]:
+    """Return the sets of next symbols of a line: objects of symbols `s` and whether the string may end, `e`."""
+    if line is None:
+        raise InputError(f"{where}: must have a line for each string of label 1, ends here")
+    sets = _parsed(line, where)
+    fit = isinstance(sets, list) and all(
+        isinstance(each, dict) and isinstance(each.get("s"), str) and isinstance(each.get("e"), bool) for each in sets
+    )
+    if not fit:
+        raise InputError(f'{where}: must be a list of objects as {{"s": "0 1", "e": true}}, one for each prefix')
+    return [frozenset([*each["s"].split(), *[END] * each["e"]]) for each in sets]
 
 
 def _batch_examples(path: Path) -> Iterator[LabeledExample]:

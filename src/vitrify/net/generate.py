@@ -13,6 +13,7 @@ import numpy as np
 
 from vitrify.arrays import Floats, Ints
 from vitrify.errors import InputError
+from vitrify.limits import checked_seed
 from vitrify.net.architecture import SequenceArchitecture
 from vitrify.net.inference import batch_logits, batch_of, encode, log_probabilities
 from vitrify.net.recurrent import Recurrent
@@ -76,6 +77,8 @@ def check_generation(weights: Weights[SequenceArchitecture], steps: int, seed: i
         raise InputError("this network does not write symbols one after the other: it can't generate")
     if not set(net.output.symbols) & set(net.input_ids):
         raise InputError("this network reads none of the symbols that it writes: it can't generate")
+    if seed is not None:
+        checked_seed(seed)
     if seed is not None and net.output.kind != "lm":
         raise InputError("this network gives no probabilities to draw from: leave the seed out")
     if steps < 0:

@@ -21,6 +21,7 @@ from vitrify.files import Lock
 from vitrify.registry import Headline
 from vitrify.report.evidence import AtlasEntry, EvidenceStore, recorded
 from vitrify.report.figures import Drawings
+from vitrify.report.live import LiveNets
 from vitrify.report.site import Site
 from vitrify.workers import Lost, WorkerProcess, ready
 
@@ -53,15 +54,16 @@ def build(
     chosen = sorted(named.values() if only else listing(), key=position)
     out.mkdir(parents=True, exist_ok=True)
     store, drawings = EvidenceStore(out / "store"), Drawings(out / "store" / "figures")
+    nets = LiveNets(out / "store" / "nets")
     with ExitStack() as held:
         try:
             held.enter_context(Lock(out / ".lock", wait=False))
         except BlockingIOError:
             raise InputError(f"another atlas is being written to {out} ({Lock.holder(out / '.lock')})") from None
         rows = [_known(headline, store, scale, every, evidence) for headline in chosen]
-        site = Site(out, rows, drawings)
+        site = Site(out, rows, drawings, nets)
         site.write()
-        undone = [row for row in rows if row.outcome is None or not drawings.find(row.headline, row.outcome)]
+        undone = [row for row in rows if row.outcome is None or not _drawn(row.headline, row.outcome, drawings, nets)]
         undone = [row for row in undone if row.outcome or row.origin == "waiting"]
         checks = {row.name: store.seconds(row.headline, scale) or GUESS for row in undone if row.origin == "waiting"}
         costs = {row.name: DRAWING + checks.get(row.name, 0.0) for row in undone}  # seconds, about
@@ -80,6 +82,11 @@ def build(
                 progress(done, sum(costs.values()), name)
         site.write()
     return list(site.rows.values())
+
+
+def _drawn(headline: Headline, outcome: Outcome, drawings: Drawings, nets: LiveNets) -> bool:
+    """Return whether the figure and the network of a claim's page are there."""
+    return drawings.drawn(headline, outcome) and nets.find(headline, outcome) is not None
 
 
 def lives(headline: Headline, outcome: Outcome | None, every: bool) -> bool:
@@ -131,10 +138,13 @@ class ClaimCheck:
     def check(self) -> None:
         """Find the evidence and draw it; what is there already is left as it is."""
         headline, outcome, drawings = self.entry.headline, self.entry.outcome, Drawings(self.store / "figures")
+        nets = LiveNets(self.store / "nets")
         if self.entry.origin == "waiting":
             outcome = EvidenceStore(self.store).check(headline, self.scale)
-        if outcome and drawings.find(headline, outcome) is None:
+        if outcome and not drawings.drawn(headline, outcome):
             drawings.draw(headline, outcome)
+        if outcome and nets.find(headline, outcome) is None:
+            nets.make(headline, outcome)
 
 
 class Done(NamedTuple):

@@ -19,12 +19,13 @@ from vitrify.claims import is_learned
 from vitrify.claims.catalogue import SECTIONS, claim_of
 from vitrify.encoding import JsonMapping, JsonObject
 from vitrify.files import keep_only, put
-from vitrify.learn.agreement import WORDS, agreement
+from vitrify.learn.agreement import WORDS, agreement, prediction
 from vitrify.optional import need
-from vitrify.report import plans
+from vitrify.report import plans, wording
 from vitrify.report.evidence import PARTS, SOURCES, AtlasEntry
 from vitrify.report.figures import Drawing, Drawings
 from vitrify.report.frame import STATIC, page
+from vitrify.report.live import LiveNets, embedded, python_of, script, styles
 from vitrify.report.mathematics import markup, sentence_of
 from vitrify.report.recorded import written
 from vitrify.report.tables import by_subject, criteria, line, tables
@@ -56,8 +57,8 @@ def style(verdict: str) -> str:
 class Site:
     """A folder of pages about some claims, in the order of the atlas."""
 
-    def __init__(self, out: Path, rows: Sequence[AtlasEntry], drawings: Drawings) -> None:
-        self.out, self.drawings = out, drawings
+    def __init__(self, out: Path, rows: Sequence[AtlasEntry], drawings: Drawings, nets: LiveNets | None = None) -> None:
+        self.out, self.drawings, self.nets = out, drawings, nets
         self.rows = {row.name: row for row in rows}
         self.figures: dict[str, Drawing] = {}
         self.cards: dict[str, JsonObject] = {}
@@ -69,7 +70,9 @@ class Site:
         for name in self.rows:
             self._claim(name)
         self._overview()
-        keep_only(self.out / "static", {path.name for path in STATIC.iterdir()})
+        put(self.out / "static" / "live.js", script())
+        put(self.out / "static" / "live.css", styles())
+        keep_only(self.out / "static", {path.name for path in STATIC.iterdir()} | {"live.js", "live.css"})
         keep_only(self.out / "claims", {f"{name}.{kind}" for name in self.rows for kind in ("html", "json")})
         keep_only(self.out / "figures", {f"{name}.{kind}" for name in self.figures for kind in ("svg", "png")})
 
@@ -110,6 +113,7 @@ class Site:
             **self._head(row, root=""),
             "teasers": [(subject, line(item, brief=True)) for subject, item in declared[:TEASERS]],
             "declared": len(declared),
+            "certified": wording.certified_briefly(row.outcome.certificates) if row.outcome else "",
             "picture": self.figures[row.name].size if row.name in self.figures else None,
             "words": " ".join([row.name.replace("_", " "), row.headline.doc, row.id]).lower(),
         }
@@ -142,6 +146,7 @@ class Site:
             self.figures[name] = drawing
             put(self.out / "figures" / f"{name}.svg", drawing.svg)
             put(self.out / "figures" / f"{name}.png", drawing.small)
+        live = self.nets.find(row.headline, row.outcome) if self.nets and row.outcome else None
         self.cards[name] = self._card(row)
         names = list(self.rows)
         place = names.index(name)
@@ -157,8 +162,8 @@ class Site:
             "saboteur": SECTIONS["Saboteur"],
             "criteria": criteria(row.outcome.evidence) if row.outcome else [],
             "plan": self._plan(row),
-            "drawing": drawing and _labeled(drawing, sentence_of(name)),
-            "own_figure": bool(row.outcome and row.outcome.evidence.figures),
+            "figure": drawing and _markup(drawing.data),
+            "live": live and {**live, "data": _markup(embedded(live)), "python": python_of(name, live)},
             "outcome": row.outcome,
             "provenance": _provenance(row),
             "evidence": tables(row.outcome) if row.outcome else None,
@@ -176,12 +181,10 @@ class Site:
         return markup(row.headline.section(word), self.rows, "../")
 
 
-def _labeled(drawing: Drawing, name: str) -> JsonObject:
-    """A drawing to stand in a page, with words for those who can't see it."""
-    markupsafe = need("markupsafe", "report")
-    label = markupsafe.escape(f"{name}: the figure of its evidence")
-    svg = drawing.svg.replace("<svg ", f'<svg role="img" aria-label="{label}" ', 1)
-    return {"svg": markupsafe.Markup(svg), "points": markupsafe.Markup(drawing.points)}
+def _markup(text: str) -> Markup:
+    """Return text that is markup already."""
+    marked: Markup = need("markupsafe", "report").Markup(text)
+    return marked
 
 
 def _provenance(row: AtlasEntry) -> str:
@@ -260,7 +263,7 @@ def _cell(table: JsonMapping, at: int, task: int, by_id: Mapping[str, list[JsonO
     values = table["accuracy"][at][task]  # [seed][size]
     sizes = [sorted(seed[size] for seed in values) for size in (0, 1)]
     judged = int(table["beyond"][task])
-    predicted = table["predicted"][at][task]
+    predicted = table["predicted"][at][task] or prediction(table["architectures"][at], table["tasks"][task])
     verdict = agreement(median(sizes[judged]), predicted)
     theorem = None
     if predicted:

@@ -93,6 +93,7 @@ def tables(outcome: Outcome) -> JsonObject:
         "witness": pairs(evidence.witness),
         "notes": {name: each for name, each in remarks.items() if each},
         "subjects": {name: _examined(part) for name, part in evidence.parts.items()},
+        "certified": wording.certified(outcome.certificates),
         "certificates": {name: _certificate(each) for name, each in outcome.certificates.items()},
         "rejected": {
             name: {"verdict": each.verdict, "witness": pairs(each.witness), "differs": list(map(line, items(each)))}

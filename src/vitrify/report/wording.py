@@ -6,6 +6,7 @@ Nothing reads these sentences back: change them at will.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from vitrify.certification.evidence import CaseKind, Criterion, Domain, Evidence, Link, Quantity, Scope
@@ -85,6 +86,37 @@ def link_text(link: Link) -> str:
     if link.longest is None:
         return "sampled"
     return f"sampled (every word {_length(link)}, and samples of longer ones)"
+
+
+SCOPES = {
+    Scope.EVERY_LENGTH: "proved for every length",
+    Scope.MAX_LENGTH: "proved up to the maximum length",
+    Scope.EXHAUSTIVE: "tested on every input",
+    Scope.SAMPLED: "sampled",
+}
+
+
+def certified(certificates: Mapping[str, Evidence]) -> list[tuple[str, str]]:
+    """Return the name of each link, and for how many of these networks each scope is established, in words."""
+    every = [link for each in certificates.values() for link in each.links]
+    counts = {name: Counter(link.scope for link in every if link.name == name) for name in LINKS}
+    return [
+        (LINKS[name], "; ".join(f"{text}: {_nets(scopes[scope])}" for scope, text in SCOPES.items() if scopes[scope]))
+        for name, scopes in counts.items()
+        if scopes
+    ]
+
+
+def certified_briefly(certificates: Mapping[str, Evidence]) -> str:
+    """Return how many of these networks have proofs of both links, in words; nothing where there are none."""
+    if not certificates:
+        return ""
+    proved = sum(bool(each.links) and all(link.scope.proved for link in each.links) for each in certificates.values())
+    return f"both links proved: {proved} of {_nets(len(certificates))}"
+
+
+def _nets(count: int) -> str:
+    return f"{count} net" if count == 1 else f"{count} nets"
 
 
 def _length(link: Link) -> str:

@@ -11,7 +11,6 @@ from vitrify.certification.checks.words import WordCheck
 from vitrify.encoding import JsonObject
 from vitrify.errors import VitrifyError
 from vitrify.net.architecture import Output, SequenceArchitecture
-from vitrify.net.conv import Convolutional
 from vitrify.net.inference import encode, log_probabilities, read
 from vitrify.net.trace import Trace
 from vitrify.web.story_units import displayed
@@ -19,6 +18,7 @@ from vitrify.web.story_units import displayed
 DIGITS = 6  # significant ones of a number in an answer
 SHOWN = 12  # symbols of one answer
 SAID = 3  # symbols of a set, in a few characters
+TIE = 1e-6  # logits nearer to each other than this are tied
 
 
 class AnswerJudge:
@@ -76,26 +76,6 @@ class AnswerJudge:
         good = errors <= self.check.oracle.tolerance()
         return right, [bool(ok) if there else None for ok, there in zip(good, has_answer, strict=True)]
 
-    def suggestion(self, seed: int) -> list[str]:
-        """An input that the spec has something to say about."""
-        rng = np.random.default_rng(seed)
-        if isinstance(self.check, PointCheck):
-            points = self.check.oracle.cases(rng)[0].inputs
-            return _words(self.net, points[int(rng.integers(len(points)))])
-        language = self.check.oracle.language
-        if language is not None:
-            drawn = max((language.draw(rng) for _ in range(DRAWN)), key=lambda word: len(word[:LONGEST]))
-        else:  # words of one letter show little
-            candidates = [word for word in self.check.oracle.cases(rng, 64) if len(set(word[:LONGEST])) > 1]
-            random = rng.integers(1, len(self.net.inputs), size=min(self.net.max_length, RANDOM)).tolist()
-            drawn = candidates[int(rng.integers(len(candidates)))] if candidates else random
-        return [self.net.inputs[int(i)] for i in drawn[:LONGEST]]
-
-
-LONGEST = 12  # tokens of a suggestion
-DRAWN = 4  # sentences of which the longest is suggested
-RANDOM = 6  # tokens where the spec has none to suggest
-
 
 def answers_of(output: Output, logits: Floats) -> Floats:
     """Answers in the form of `Oracle.right`: probabilities, 1 for each chosen symbol, or numbers."""
@@ -128,14 +108,14 @@ def _detail(output: Output, row: Floats, right: Floats, logits: Floats) -> JsonO
         "symbols": [[output.symbols[i], *(displayed(x[i], DIGITS) for x in (row, right, logits))] for i in some],
         "more": len(row) - len(some),
         "accepting": list(output.accepting[:SHOWN]),
+        "tied": tied(output, logits),
     }
 
 
-def _words(net: SequenceArchitecture, point: Floats) -> list[str]:
-    """A point as the words that a run reads."""
-    if net.reads == "rows":
-        edges = np.argwhere(np.triu(point, 1)).tolist()
-        return [f"{net.inputs[a]}-{net.inputs[b]}" for a, b in edges]
-    if isinstance(net, Convolutional) and net.pixels == "symbols":
-        return [net.symbols[i] for i in point[:, 0].argmax(axis=0)]
-    return [f"{number:.4g}" for number in point.ravel()]
+def tied(output: Output, logits: Floats) -> list[str]:
+    """Return the other symbols whose logit is as large as that of the first answer: then no symbol is the answer."""
+    if output.kind not in ("recognizer", "transducer", "class"):
+        return []
+    best = int(logits.argmax())
+    near = logits[best] - logits <= TIE
+    return [symbol for at, symbol in enumerate(output.symbols) if near[at] and at != best]

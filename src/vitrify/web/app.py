@@ -5,26 +5,29 @@ from __future__ import annotations
 import ipaddress
 import secrets
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from importlib import import_module
+from typing import Any
 
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 
 from vitrify.errors import InputError, VitrifyError
+from vitrify.interrupts import see_to_it
 from vitrify.optional import need
 from vitrify.report.frame import STATIC
+from vitrify.report.live import SCRIPTS
+from vitrify.web.connections import Places, protocol
 from vitrify.web.guard import Guard
 from vitrify.web.site import HERE, ServerSettings, WebApp
 
 # Files of this folder, each with router(site) -> APIRouter; the atlas comes last, as it takes all that is left.
 ROUTERS = ("glass", "landscape", "curves", "watch", "atlas")
-CONNECTIONS = 256  # at once; those that come then are told so
 
 
 def application(settings: ServerSettings | None = None) -> FastAPI:
@@ -37,13 +40,17 @@ def application(settings: ServerSettings | None = None) -> FastAPI:
             yield
 
     # No pages of FastAPI's own: they load scripts from elsewhere.
-    app = FastAPI(title="vitrify", lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None)
+    app = FastAPI(
+        title="vitrify", lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False
+    )
     app.state.site = site
     app.add_middleware(Guard, settings=site.settings)
     for kind in (HTTPException, VitrifyError):
         app.add_exception_handler(kind, _refused)
     app.add_exception_handler(RequestValidationError, _misread)
+    app.add_exception_handler(ClientDisconnect, _gone)
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
+    app.mount("/live", StaticFiles(directory=SCRIPTS), name="live")
     app.mount("/app", StaticFiles(directory=HERE / "static"), name="app")
     for name in ROUTERS:
         app.include_router(import_module(f"vitrify.web.{name}").router(site))
@@ -58,10 +65,16 @@ async def _misread(request: Request, error: Exception) -> Response:
     return JSONResponse({"error": "; ".join(parts)}, 422)
 
 
+async def _gone(request: Request, error: Exception) -> Response:
+    """The answer to a question whose end did not come."""
+    del request, error
+    return JSONResponse({"error": "the question did not come to its end in time"}, 408, {"connection": "close"})
+
+
 async def _refused(request: Request, error: Exception) -> Response:
     """A refusal as a page for people and as JSON for programs."""
     error = error if isinstance(error, HTTPException) else HTTPException(422, str(error))
-    if request.url.path.startswith("/api/") or "text/html" not in request.headers.get("accept", ""):
+    if request.scope["path"].startswith("/api/") or "text/html" not in request.headers.get("accept", ""):
         return JSONResponse({"error": error.detail}, error.status_code, error.headers)
     site: WebApp = request.app.state.site
     return site.page("refused.html.j2", "", error.status_code, message=error.detail)
@@ -90,15 +103,20 @@ def address(settings: ServerSettings) -> str:
     return f"http://{host}:{settings.port}/" + (f"?token={settings.token}" if settings.token else "")
 
 
+def server(settings: ServerSettings, places: Places | None = None, **options: Any) -> Any:
+    """Return the server of the app, not yet started; `options` are those of uvicorn."""
+    uvicorn = need("uvicorn", "web")
+    usual = {"log_level": "warning", "access_log": False, "server_header": False, "timeout_graceful_shutdown": 2}
+    http = protocol(places or Places())
+    given = {"host": settings.host, "port": settings.port, "http": http, "ws": "none", **usual, **options}
+    return uvicorn.Server(uvicorn.Config(application(settings), **given))
+
+
 def serve(settings: ServerSettings) -> None:
     """Serve the app until it is interrupted."""
-    need("uvicorn", "web").run(
-        application(settings),
-        host=settings.host,
-        port=settings.port,
-        log_level="warning",
-        access_log=False,
-        server_header=False,
-        limit_concurrency=CONNECTIONS,
-        timeout_graceful_shutdown=2,
-    )
+    running = server(settings)
+    see_to_it()
+    with suppress(KeyboardInterrupt):  # it has ended in order
+        running.run()
+    if not running.started:  # it said why
+        raise InputError(f"{settings.host}:{settings.port} can't be listened on: name another --port or --host")

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator, Hashable
+from collections.abc import AsyncIterator, Callable, Hashable
 
 from fastapi import APIRouter, HTTPException, Query, Request, Response
 from fastapi.responses import HTMLResponse, StreamingResponse
+from starlette.types import Receive, Scope, Send
 
 from vitrify.encoding import line
 from vitrify.errors import VitrifyError
@@ -48,29 +49,47 @@ def router(site: WebApp) -> APIRouter:
     ) -> Response:
         if watchers.locked():
             raise HTTPException(429, f"{WATCHERS} pages look on already: close one", {"retry-after": "5"})
-        first = await asyncio.to_thread(found, query, sweep, quantity)
+        await watchers.acquire()  # does not wait, so nobody comes between
+        try:
+            first = await asyncio.to_thread(found, query, sweep, quantity)
+        except BaseException:
+            watchers.release()
+            raise
 
         async def events() -> AsyncIterator[str]:
-            async with watchers:
-                now, spoken = first, time.monotonic()
-                yield _event(now[1])
-                while not await request.is_disconnected():
-                    await asyncio.sleep(POLL_SECONDS)
-                    event = now[1]
-                    try:
-                        now = await asyncio.to_thread(found, query, sweep, quantity, now)
-                    except VitrifyError as error:
-                        now = (None, json.dumps({"message": str(error), "sweeps": [], "chosen": None}))
-                    if now[1] != event:
-                        spoken = time.monotonic()
-                        yield _event(now[1])
-                    elif time.monotonic() - spoken > QUIET:
-                        spoken = time.monotonic()
-                        yield ": still here\n\n"
+            now, spoken = first, time.monotonic()
+            yield _event(now[1])
+            while not await request.is_disconnected():
+                await asyncio.sleep(POLL_SECONDS)
+                event = now[1]
+                try:
+                    now = await asyncio.to_thread(found, query, sweep, quantity, now)
+                except VitrifyError as error:
+                    now = (None, json.dumps({"message": str(error), "sweeps": [], "chosen": None}))
+                if now[1] != event:
+                    spoken = time.monotonic()
+                    yield _event(now[1])
+                elif time.monotonic() - spoken > QUIET:
+                    spoken = time.monotonic()
+                    yield ": still here\n\n"
 
-        return StreamingResponse(events(), media_type="text/event-stream")
+        return Stream(events(), watchers.release)
 
     return made
+
+
+class Stream(StreamingResponse):
+    """A stream of events; `close` is called when it ends, however it does, also before its first event."""
+
+    def __init__(self, events: AsyncIterator[str], close: Callable[[], None]) -> None:
+        super().__init__(events, media_type="text/event-stream")
+        self.close = close
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self.close()
 
 
 def _event(data: str) -> str:

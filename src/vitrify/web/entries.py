@@ -13,7 +13,7 @@ from vitrify.encoding import JsonObject
 from vitrify.errors import InputError
 from vitrify.net.architecture import Architecture
 from vitrify.net.recurrent import Recurrent
-from vitrify.net.sparse import Stack, is_sparse, nonzeros
+from vitrify.net.sparse import Stack, is_sparse
 from vitrify.net.transformer import Transformer
 from vitrify.net.weights import Weights
 from vitrify.web.story_units import dimension_namer, label_at, unit_labels
@@ -21,15 +21,6 @@ from vitrify.web.story_units import dimension_namer, label_at, unit_labels
 SHOWN = 200  # entries of one answer
 Name = Callable[[int], str]
 A = TypeVar("A", bound=Architecture)
-
-
-def arrays(weights: Weights[Architecture]) -> list[JsonObject]:
-    """The arrays of a net that hold anything."""
-    return [
-        {"name": name, "shape": list(array.shape), "nonzero": count}
-        for name, array in weights.arrays.items()
-        if (count := nonzeros(array))
-    ]
 
 
 def entries(weights: Weights[Architecture], name: str, search: str = "") -> JsonObject:

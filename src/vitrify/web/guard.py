@@ -6,6 +6,7 @@ So a host must be one that nobody else can have made up, and what changes anythi
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import ipaddress
 import socket
@@ -32,7 +33,9 @@ HEADERS = {
     "permissions-policy": "camera=(), microphone=(), geolocation=()",
 }
 UPLOADS = ("/api/glass/specs",)
-QUESTION = 1 << 20  # bytes
+QUESTION, MAX_DIGITS = 1 << 20, 18  # bytes, and digits of their number
+BODY_SECONDS = 60.0  # for a question to come to its end
+SEND_SECONDS = 60.0  # for a part of an answer to be read
 READING = ("GET", "HEAD", "OPTIONS")
 
 
@@ -50,16 +53,35 @@ class Guard:
         if scope["type"] != "http":
             return
 
+        ends = asyncio.get_running_loop().time() + BODY_SECONDS
+        more = True
+
+        async def hurried() -> Message:
+            nonlocal more
+            if not more:  # the end of the connection may be waited for as long as it takes
+                return await receive()
+            try:
+                async with asyncio.timeout_at(ends):
+                    message = await receive()
+            except TimeoutError:
+                message = {"type": "http.disconnect"}
+            more = bool(message.get("more_body", False))
+            return message
+
         async def headed(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
                 for name, value in HEADERS.items():
                     headers.setdefault(name, value)
                 headers.setdefault("cache-control", "no-store")
-            await send(message)
+            try:
+                async with asyncio.timeout(SEND_SECONDS):
+                    await send(message)
+            except TimeoutError:  # nobody reads the answer
+                raise OSError(f"the answer was not read within {SEND_SECONDS:g} seconds") from None
 
         refusal = self._refusal(scope)
-        await (refusal or self.app)(scope, receive, headed)
+        await (refusal or self.app)(scope, hurried, headed)
 
     def _refusal(self, scope: Scope) -> Response | None:
         headers = Headers(scope=scope)
@@ -87,7 +109,8 @@ class Guard:
         for key, value in query:
             if key == "token" and self._right(value):
                 rest = urlencode([pair for pair in query if pair[0] != "token"])
-                answer = RedirectResponse(scope["path"] + (f"?{rest}" if rest else ""), 303)
+                own = "/" + scope["path"].lstrip("/\\")  # //host and http://host would lead elsewhere
+                answer = RedirectResponse(own + (f"?{rest}" if rest else ""), 303)
                 answer.set_cookie(COOKIE, value, httponly=True, samesite="strict")
                 return answer
         scheme, _, token = headers.get("authorization", "").partition(" ")
@@ -110,11 +133,14 @@ def _cookie(headers: Headers) -> str:
 
 def _too_long(scope: Scope, headers: Headers) -> Response | None:
     """The answer to a question that is longer than any of ours; files are counted where they are read."""
+    length = headers.get("content-length", "0")
+    if not (length.isascii() and length.isdigit() and len(length) <= MAX_DIGITS):
+        return JSONResponse({"error": f"the length of a question is a number of bytes, not {length[:40]!r}"}, 400)
     if scope["path"] in UPLOADS:
         return None
     if "transfer-encoding" in headers:
         return JSONResponse({"error": "a question must say how long it is"}, 411)
-    if int(headers.get("content-length", "0")) > QUESTION:
+    if int(length) > QUESTION:
         return JSONResponse({"error": f"a question may have {QUESTION:,} bytes at most"}, 413)
     return None
 

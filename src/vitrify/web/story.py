@@ -7,8 +7,7 @@ pass is not repeated. A story is JSON data of one stop and a window of positions
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Literal
+from dataclasses import asdict
 
 import numpy as np
 
@@ -17,11 +16,11 @@ from vitrify.encoding import JsonObject
 from vitrify.net.architecture import Architecture
 from vitrify.net.conv import Convolutional
 from vitrify.net.explain_terms import Source, sources
-from vitrify.net.recurrent import Recurrent
 from vitrify.net.spaces import decode
 from vitrify.net.trace import Trace
 from vitrify.net.transformer import Transformer
 from vitrify.net.weights import Weights
+from vitrify.report.live import Stop, stops
 from vitrify.web.story_units import displayed, readout, reads_any, units_at
 
 MAX_CHANNELS = 48  # channels or units shown for a layer of a convolutional net, those that are not 0 first
@@ -30,42 +29,6 @@ BARS = 12  # dimensions of a space that are drawn one by one
 HEADS = 32  # of a layer
 UNNAMED = 40  # dimensions without a name
 MOVED = 1e-9  # smaller differences are rounding
-
-Kind = Literal["embedding", "attention", "recurrence", "units", "maps", "answer"]
-
-
-@dataclass(frozen=True)
-class Stop:
-    """A point of a run that can be shown; `moment` is the index of its residual stream in a `Trace`."""
-
-    name: str
-    kind: Kind
-    moment: int
-    block: int
-
-
-def stops(weights: Weights[Architecture]) -> list[Stop]:
-    """Return the stops of a run, in order; half layers without heads, cell or units are left out."""
-    net = weights.architecture
-    if isinstance(net, Convolutional):
-        layers = [f"convolution {i}" for i in range(len(net.convolutions))]
-        layers += ["sum over locations", *(f"dense layer {i}" for i in range(len(net.dense)))]
-        listed = [Stop(name, "maps", place, place) for place, name in enumerate(["input", *layers])]
-        return [*listed, Stop("answer", "answer", len(listed), 0)]
-    if isinstance(net, Recurrent):
-        listed = [Stop("embedding", "embedding", 0, 0), Stop("recurrence", "recurrence", 1, 0)]
-        listed += [Stop("MLP", "units", 2, 0)] if net.units else []
-        return [*listed, Stop("answer", "answer", len(listed) - 1, 0)]
-    assert isinstance(net, Transformer)
-    listed = [Stop("embedding", "embedding", 0, 0)]
-    for turn, (index, block) in enumerate(net.turns):
-        first = f"round {turn // len(net.blocks) + 1}, " if net.loops > 1 else ""
-        if block.heads or block.cell:
-            kind: Kind = "attention" if block.heads else "recurrence"
-            listed.append(Stop(f"{first}{kind} {index}", kind, 2 * turn + 1, index))
-        if block.halves:
-            listed.append(Stop(f"{first}{'experts' if block.experts else 'MLP'} {index}", "units", 2 * turn + 2, index))
-    return [*listed, Stop("answer", "answer", len(net.moments) - 1, len(net.blocks))]
 
 
 def story_at(trace: Trace, number: int, position: int) -> JsonObject:

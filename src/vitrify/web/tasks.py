@@ -7,7 +7,7 @@ so that a keystroke costs one run and a look at another layer costs none.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import lru_cache
 from json import dumps, loads
 from pathlib import Path
@@ -15,17 +15,17 @@ from pathlib import Path
 from vitrify.encoding import JsonObject
 from vitrify.errors import InputError
 from vitrify.net.architecture import SequenceArchitecture
-from vitrify.net.conv import Convolutional
 from vitrify.net.trace import Trace
 from vitrify.net.weights import Weights
+from vitrify.report.live import described, stops, suggestion
 from vitrify.web.answers import AnswerJudge
-from vitrify.web.entries import arrays, broken, entries
+from vitrify.web.entries import broken, entries
 from vitrify.web.looking import draw_words, look
-from vitrify.web.story import stops, story_at
+from vitrify.web.story import story_at
 
 LOADED = 12  # nets in one process; changed nets; runs
-VOCABULARY = 20_000  # symbols that are offered while typing
 QUANTITIES = 6  # of a certificate that are shown
+FITTED_ORDER = 2  # of the n-gram model of a text
 MAX_GENERATED = 64  # symbols that a net writes at once, at most
 
 
@@ -50,6 +50,15 @@ def read(path: str) -> JsonObject:
     return {"kind": kind_of(path), "constructions": entries, "depth": isinstance(spec, Grammar)}
 
 
+def fit(path: str) -> JsonObject:
+    """Replace a text, with a sentence on each line, by an n-gram model of it."""
+    from vitrify.spec.ngrams.model import NGramModel
+
+    lines = Path(path).read_text(encoding="utf-8", errors="replace").splitlines()
+    NGramModel.fit([line.split() for line in lines if line.strip()], FITTED_ORDER).write(Path(path))
+    return {}
+
+
 def build(
     path: str, folder: str, construction: str | None, options: JsonObject, progress: Callable[..., None]
 ) -> JsonObject:
@@ -67,34 +76,6 @@ def build(
     save(weights, Path(folder), bounded(spec, depth) if depth else spec)
     progress("explaining")
     return described(weights)
-
-
-def described(weights: Weights[SequenceArchitecture]) -> JsonObject:
-    """Return the data of a network that its page shows before any input."""
-    from vitrify.net.explain import explain
-
-    net = weights.architecture
-    lines = explain(weights, shown=6)
-    inputs = getattr(net, "inputs", getattr(net, "symbols", ()))
-    return {
-        "name": net.name,
-        "what": lines.what,
-        "about": {key: value for key, value in weights.about.items() if isinstance(value, str | int | float)},
-        "sizes": asdict(weights.sizes),
-        "stops": [asdict(stop) for stop in stops(weights)],
-        "reads": net.reads,
-        "pixels": getattr(net, "pixels", None),
-        "image": [net.rows, net.columns] if isinstance(net, Convolutional) else None,
-        "inputs": list(inputs[1:] if net.reads == "tokens" else inputs)[:VOCABULARY],
-        "most": getattr(net, "max_length", None),
-        "output": net.output.kind,
-        "writes": net.reads == "tokens"
-        and net.output.kind in ("lm", "class")
-        and not net.input_ids.keys().isdisjoint(net.output.symbols),
-        "heads": {head.location: {"attends_to": head.attends_to, "copies": head.copies} for head in lines.heads},
-        "cells": [asdict(cell) for cell in lines.cells],
-        "arrays": arrays(weights),
-    }
 
 
 def check(folder: str, changes: list[JsonObject], progress: Callable[..., None]) -> JsonObject:
@@ -139,7 +120,8 @@ def listed(folder: str, changes: list[JsonObject], array: str, search: str) -> J
 
 def suggest(folder: str, seed: int) -> JsonObject:
     """An input that the spec has something to say about."""
-    return {"words": _load(folder)[1].suggestion(seed)}
+    weights, judge = _load(folder)
+    return {"words": suggestion(weights.architecture, judge.check, seed)}
 
 
 def write(folder: str, changes: list[JsonObject], words: list[str], steps: int) -> JsonObject:
@@ -180,6 +162,7 @@ def _run(folder: str, changes: str, words: tuple[str, ...]) -> Trace:
 
 FUNCTIONS: tuple[Callable[..., JsonObject], ...] = (
     read,
+    fit,
     build,
     check,
     trace,

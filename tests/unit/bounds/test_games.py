@@ -8,28 +8,20 @@ import numpy as np
 import pytest
 
 from cases import each
-from vitrify.bounds.games import (
-    Game,
-    averaging_game,
-    composition_game,
-    copy_game,
-    index_game,
-    match3_game,
-    pointer_game,
-    recall_game,
-)
+from vitrify.bounds import games
+from vitrify.bounds.games import Game
 from vitrify.errors import InputError
 
 GAMES = [
-    *(index_game(n) for n in (1, 2, 5)),
-    index_game(3, ("x", "y", "z")),
-    index_game(2, ("a", "b", "c", "d", "e")),
-    *(match3_game(n) for n in (1, 2, 3, 4)),
-    *(averaging_game(q) for q in (1, 2, 4)),
-    *(composition_game(n, x) for n in (2, 3) for x in range(n)),
-    recall_game("klm", "xyz"),
-    pointer_game(5),
-    copy_game(4, "abc", "|"),
+    *(games.index_game(n) for n in (1, 2, 5)),
+    games.index_game(3, ("x", "y", "z")),
+    games.index_game(2, ("a", "b", "c", "d", "e")),
+    *(games.match3_game(n) for n in (1, 2, 3, 4)),
+    *(games.averaging_game(q) for q in (1, 2, 4)),
+    *(games.composition_game(n, x) for n in (2, 3) for x in range(n)),
+    games.recall_game("klm", "xyz"),
+    games.pointer_game(5),
+    games.copy_game(4, "abc", "|"),
 ]
 
 
@@ -73,19 +65,19 @@ def test_everybody_sees_only_his_own_places(game: Game) -> None:
 
 
 def test_an_induction_word_by_hand() -> None:
-    game = index_game(3)
+    game = games.index_game(3)
     assert game.spell(game.words([0, 1, 0], 1)[0]) == ["#", "0", "?", "1", "#", "0", "?"]
     assert game.label([0, 1, 0], 1) == "1"
 
 
 def test_long_games_can_be_counted() -> None:
-    assert index_game(100).numbered(5, 2)[:, :4].tolist() == [[1, 0, 1, 0], [0, 1, 1, 0]]
+    assert games.index_game(100).numbered(5, 2)[:, :4].tolist() == [[1, 0, 1, 0], [0, 1, 1, 0]]
 
 
 def test_games_that_can_not_be_played_are_refused() -> None:
     with pytest.raises(InputError, match="all different"):
-        index_game(2, ("a", "a", "b"))
+        games.index_game(2, ("a", "a", "b"))
     with pytest.raises(InputError, match="at least two values"):
-        recall_game("ab", "x")
+        games.recall_game("ab", "x")
     with pytest.raises(InputError, match="at most 12"):
-        averaging_game(13)
+        games.averaging_game(13)

@@ -13,16 +13,8 @@ from hypothesis import strategies as st
 
 from examples import examples
 from nets import random_net
+from vitrify.bounds import games
 from vitrify.bounds.by_hand import averaging_layer, gathering_layer, register
-from vitrify.bounds.games import (
-    averaging_game,
-    composition_game,
-    copy_game,
-    index_game,
-    match3_game,
-    pointer_game,
-    recall_game,
-)
 from vitrify.bounds.protocols import (
     ChainOfThought,
     Cut,
@@ -82,7 +74,15 @@ def agree(protocol: TwoParty, seed: int, runs: int = 5) -> None:
 
 @settings(max_examples=examples(30))
 @given(
-    st.sampled_from([index_game(1), index_game(5), match3_game(3), composition_game(3, 1), index_game(4, "xyz")]),
+    st.sampled_from(
+        [
+            games.index_game(1),
+            games.index_game(5),
+            games.match3_game(3),
+            games.composition_game(3, 1),
+            games.index_game(4, "xyz"),
+        ]
+    ),
     st.integers(1, 6),
     st.integers(1, 2),
     st.integers(1, 3),
@@ -100,7 +100,7 @@ def test_partial_sums(game: Any, bits: int, heads: int, size: int, seed: int) ->
 
 @pytest.mark.parametrize("pads", [1, 3])
 def test_what_stands_in_front_is_known_to_bob(pads: int) -> None:
-    game = index_game(3)
+    game = games.index_game(3)
     heads = (Head("softmax", "causal"), Head("softmax", "strict"))
     net = Transformer(
         ("<s>", *game.symbols),
@@ -118,7 +118,7 @@ def test_what_stands_in_front_is_known_to_bob(pads: int) -> None:
 @settings(max_examples=examples(20))
 @given(st.integers(1, 4), st.integers(1, 6), st.integers(1, 2), st.integers(1, 3), st.booleans(), st.integers(0, 2**20))
 def test_queries(pointers: int, bits: int, heads: int, size: int, own: bool, seed: int) -> None:
-    game = averaging_game(pointers)
+    game = games.averaging_game(pointers)
     model = random_layer(
         game.symbols, game.length, bits=bits, heads=heads, query_size=size, value_size=2, ask=game.ask, seed=seed
     )
@@ -131,7 +131,7 @@ def test_queries(pointers: int, bits: int, heads: int, size: int, own: bool, see
 
 @settings(max_examples=examples(20))
 @given(
-    st.sampled_from([pointer_game(4), recall_game("klm", "xyz"), copy_game(3, "ab", "|")]),
+    st.sampled_from([games.pointer_game(4), games.recall_game("klm", "xyz"), games.copy_game(3, "ab", "|")]),
     st.integers(1, 6),
     st.integers(1, 3),
     st.integers(0, 2**20),
@@ -143,7 +143,9 @@ def test_states(game: Any, bits: int, size: int, seed: int) -> None:
     agree(protocol, seed)
 
 
-@pytest.mark.parametrize("game", [index_game(4), match3_game(4), composition_game(3, 2)], ids=lambda game: game.name)
+@pytest.mark.parametrize(
+    "game", [games.index_game(4), games.match3_game(4), games.composition_game(3, 2)], ids=lambda game: game.name
+)
 def test_a_layer_that_gathers_the_word_wins(game: Any) -> None:
     protocol = PartialSums(gathering_layer(game, 18), game)
     pairs = [(a, b) for a in game.numbered(0, game.inputs).tolist() for b in game.questions]
@@ -153,7 +155,7 @@ def test_a_layer_that_gathers_the_word_wins(game: Any) -> None:
 
 
 def test_a_layer_that_averages_is_right() -> None:
-    game = averaging_game(3)
+    game = games.averaging_game(3)
     protocol = Query(averaging_layer(game, 3, 8), game)
     for alice in game.numbered(0, 8).tolist():
         for bob in game.numbered(0, 8).tolist():
@@ -162,7 +164,8 @@ def test_a_layer_that_averages_is_right() -> None:
 
 
 @pytest.mark.parametrize(
-    ("game", "bits"), [(pointer_game(6), 6), (copy_game(6, "ab", "|"), 6), (recall_game("klm", "xy"), 8)]
+    ("game", "bits"),
+    [(games.pointer_game(6), 6), (games.copy_game(6, "ab", "|"), 6), (games.recall_game("klm", "xy"), 8)],
 )
 def test_registers_win_at_the_least_size(game: Any, bits: int) -> None:
     net = register(game)

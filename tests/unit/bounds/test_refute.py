@@ -10,16 +10,8 @@ import pytest
 
 from cases import each
 from nets import random_net
+from vitrify.bounds import games
 from vitrify.bounds.by_hand import averaging_layer, gathering_layer, register
-from vitrify.bounds.games import (
-    averaging_game,
-    composition_game,
-    copy_game,
-    index_game,
-    match3_game,
-    pointer_game,
-    recall_game,
-)
 from vitrify.bounds.kernel import averaging_net, refute_averaging
 from vitrify.bounds.nets import answer, refute_net
 from vitrify.bounds.protocols import Cut, PartialSums, Query, TwoParty, play
@@ -38,13 +30,15 @@ from vitrify.spec.languages.dyck import Dyck
 from vitrify.spec.ngrams.families import random_ngram
 
 SMALL: list[Callable[[int], TwoParty]] = [
-    lambda seed: _sums(index_game(16), 1, seed),
-    lambda seed: _sums(index_game(40, "xyz"), 3, seed),
-    lambda seed: _sums(match3_game(16), 1, seed),
-    lambda seed: _sums(composition_game(5, 2), 2, seed),
+    lambda seed: _sums(games.index_game(16), 1, seed),
+    lambda seed: _sums(games.index_game(40, "xyz"), 3, seed),
+    lambda seed: _sums(games.match3_game(16), 1, seed),
+    lambda seed: _sums(games.composition_game(5, 2), 2, seed),
     lambda seed: _query(seed),
-    lambda seed: Cut(random_recurrent(pointer_game(9).symbols, "-+", size=2, bits=4, seed=seed), pointer_game(9)),
-    lambda seed: Cut(random_recurrent("ab|", "ab", size=2, bits=3, seed=seed), copy_game(7, "ab", "|")),
+    lambda seed: Cut(
+        random_recurrent(games.pointer_game(9).symbols, "-+", size=2, bits=4, seed=seed), games.pointer_game(9)
+    ),
+    lambda seed: Cut(random_recurrent("ab|", "ab", size=2, bits=3, seed=seed), games.copy_game(7, "ab", "|")),
 ]
 
 
@@ -53,7 +47,7 @@ def _sums(game: Any, bits: int, seed: int) -> PartialSums:
 
 
 def _query(seed: int) -> Query:
-    game = averaging_game(8)
+    game = games.averaging_game(8)
     return Query(random_layer(game.symbols, game.length, bits=1, query_size=2, ask=game.ask, seed=seed), game)
 
 
@@ -77,10 +71,10 @@ def test_small_nets_are_refuted_by_a_pair_that_the_net_confirms(number: int, see
 @each(
     "protocol",
     [
-        PartialSums(gathering_layer(index_game(6), 16), index_game(6)),
-        PartialSums(gathering_layer(match3_game(4), 16), match3_game(4)),
-        Query(averaging_layer(averaging_game(5), 5, 8), averaging_game(5)),
-        Cut(register(pointer_game(7)), pointer_game(7)),
+        PartialSums(gathering_layer(games.index_game(6), 16), games.index_game(6)),
+        PartialSums(gathering_layer(games.match3_game(4), 16), games.match3_game(4)),
+        Query(averaging_layer(games.averaging_game(5), 5, 8), games.averaging_game(5)),
+        Cut(register(games.pointer_game(7)), games.pointer_game(7)),
     ],
     ids=["induction", "match3", "averaging", "pointers"],
 )
@@ -94,14 +88,14 @@ def test_nets_that_are_right_are_not_refuted(protocol: TwoParty) -> None:
 
 
 def test_a_collision_above_the_bound_is_found_and_said_to_be_unforced() -> None:
-    search = refute(_sums(index_game(12), 4, seed=1))
+    search = refute(_sums(games.index_game(12), 4, seed=1))
     assert search.message == 2 * (4 + 4) > search.needed == 12
     assert search.refutation is not None
     assert "no collision forced, yet one was found" in str(search)
 
 
 def test_few_tries_are_told() -> None:
-    game = index_game(12)
+    game = games.index_game(12)
     search = refute(PartialSums(gathering_layer(game, 20), game), tries=100)
     assert (search.tries, search.refutation) == (100, None)
 
@@ -110,7 +104,7 @@ class Lying(PartialSums):
     """A protocol whose messages collide although the net tells the words apart."""
 
     def __init__(self) -> None:
-        super().__init__(gathering_layer(index_game(3), 16), index_game(3))
+        super().__init__(gathering_layer(games.index_game(3), 16), games.index_game(3))
 
     def numbers(self, alice: Any) -> Any:
         return np.zeros((len(alice), 1), dtype=np.int64)
@@ -219,7 +213,7 @@ def test_recurrent_nets_of_any_cell_by_two_parties(cell: CellKind) -> None:
     kind = Cell(cell, 2, factors=1 if cell == "householder" else 0)
     net = Recurrent(("<s>", *letters), Output("transducer", letters), max_length=17, d_embed=3, cell=kind)
     weights = random_net(net, seed=3).map(lambda array: array / 2)  # type: ignore[arg-type]
-    game = recall_game(letters[:6], letters[6:])
+    game = games.recall_game(letters[:6], letters[6:])
     fine = quantize_recurrent(weights, letters, 18)
     words = np.random.default_rng(0).integers(0, 8, (10, 5))
     true = np.array([found[-1] for found in logits(weights, (words + 1).tolist())])

@@ -45,6 +45,7 @@ PROVED = {  # the lemma of each construction for its samples, and whether that i
     "heads": ("contexts", True),
     "layers": ("contexts", True),
     "states-aloud": ("contexts", True),
+    "states-in-turn": ("contexts", True),
     "comparison": ("a clash", False),
     "nearest": ("the nearest", False),
     "k-hop": ("hops", False),

@@ -122,7 +122,7 @@ SPECS: list[tuple[str, str, str, list[str]]] = [
     ("no such state", "m.tm.toml", NEVER.replace("R go", "R gone"), ["m.tm.toml:7: a rule of 'go' goes to 'gone'"]),
     ("a sum of rules off", "m.ptm.toml", PTM, ["m.ptm.toml:6: the probabilities of 'go' on '_' must sum to 1", "3/4"]),
     ("sums of states off", "p.pfsa.json", PFSA, ["p.pfsa.json: ", "leave 'q' or to end there must sum to 1"]),
-    ("one node", "g.connectivity", "nodes: a\n", ["g.connectivity:1: there must be at least 2 nodes"]),
+    ("one node", "g.connectivity", "nodes: a\n", ["g.connectivity:1: there must be at least 2 nodes and at most"]),
     ("unknown task", "x.task.toml", 'task = "juggling"\n', ["x.task.toml:1: there is no task 'juggling'", "k-hop"]),
     (
         "task with four mistakes",
@@ -330,6 +330,14 @@ def test_sums_slightly_off_are_a_warning_with_the_figure(tmp_path: Path) -> None
     assert done.stderr.startswith("warning: ")
     assert "sum to 1.0000" in done.stderr
     assert json.loads(vitrify("certify", tmp_path / "net", "--json").stdout)["verdict"] == "holds"
+
+
+def test_an_error_is_the_only_message_even_where_the_spec_draws_a_warning(tmp_path: Path) -> None:
+    (tmp_path / "lm.arpa").write_text(WEATHER.replace("-0.5118833609788743\tsun", "-0.51185\tsun"))
+    done = vitrify("build", tmp_path / "lm.arpa", "-o", tmp_path / "net", "--construction", "log-depth")
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: ")
+    assert "warning: " not in done.stderr
 
 
 def test_numbers_that_a_network_does_not_read(tmp_path: Path) -> None:

@@ -225,10 +225,12 @@ def test_next_symbols_of_a_folder_are_compared_by_networks_that_say_them(tmp_pat
     data.mkdir()
     (data / "main.tok").write_text("".join(f"{' '.join(each)}\n" for each in words))
     (data / "labels.txt").write_text("".join(f"{int(each in SENTENCES)}\n" for each in words))
-    sets = [
-        [sorted(_next(each[:end])) for end in range(len(each) + 1)] if each in SENTENCES else None for each in words
-    ]
-    (data / "next-symbols.txt").write_text("".join(f"{json.dumps(each)}\n" for each in sets))
+    lines = []
+    for words_ in words:
+        if words_ in SENTENCES:
+            sets = [_next(words_[:end]) for end in range(len(words_) + 1)]
+            lines.append([{"s": " ".join(sorted(set(each) - {"</s>"})), "e": "</s>" in each} for each in sets])
+    (data / "next-symbols.jsonl").write_text("".join(f"{json.dumps(each)}\n" for each in lines))
     model = net(tmp_path / "net", _dogs(), "shapes")
     code, result = scored(model, data)
     assert (code, result["agreement"]) == (
@@ -238,8 +240,14 @@ def test_next_symbols_of_a_folder_are_compared_by_networks_that_say_them(tmp_pat
     states = Automaton.explore("", ("the", "dogs", "cats", "sleep"), lambda _, word: word, lambda word: word == "sleep")
     _, result = scored(net(tmp_path / "states", states, max_length=4), data)
     assert (result["agreement"]["label"]["compared"], result["ignored"]) == (6, {"next": 4})
-    (data / "next-symbols.txt").write_text((data / "next-symbols.txt").read_text().replace('"sleep"', '"dogs"', 1))
+    right = (data / "next-symbols.jsonl").read_text()
+    (data / "next-symbols.jsonl").write_text(right.replace("sleep", "dogs", 1))
     assert scored(model, data)[1]["agreement"]["next"] == {"compared": 4, "agreed": 3}
+    hostile = [right.partition("\n")[2], f"{right}[]\n", "[1]\n" + right, "{\n" + right, right.replace("true", "1", 1)]
+    for text in hostile:
+        (data / "next-symbols.jsonl").write_text(text)
+        answer = vitrify("score", model, data)
+        assert (answer.returncode, answer.stdout, answer.stderr.count("error")) == (2, "", 1)
 
 
 def test_probabilities_and_perplexity_agree_with_fractions(tmp_path: Path) -> None:

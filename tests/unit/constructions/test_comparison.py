@@ -11,6 +11,7 @@ import pytest
 
 from built import ATTENTIONS
 from cases import each
+from nets import altered
 from vitrify.certification import certify
 from vitrify.certification.checks.words import WordCheck
 from vitrify.certification.equivalence.catalogue import SpecCase, SpecProof
@@ -20,7 +21,6 @@ from vitrify.certification.margins.values import Undecided
 from vitrify.constructions.catalogue import build
 from vitrify.errors import SpecError
 from vitrify.net.inference import batch_logits, encode, with_pads
-from vitrify.net.sparse import dense
 from vitrify.net.transformer import AttentionKind
 from vitrify.net.weights import Weights
 from vitrify.spec.tasks.comparison import Comparison
@@ -124,11 +124,7 @@ BREAKS: dict[str, tuple[str, Break]] = {
 
 @each("name", BREAKS)
 def test_what_is_broken_is_refused(name: str) -> None:
-    weights = build(SMALL)
-    array, change = BREAKS[name]
-    values = np.array(dense(weights.arrays[array]))
-    change(values, weights)
-    broken = weights.with_array(array, values)
+    broken = altered(build(SMALL), *BREAKS[name])
     words = [*SMALL.words(SMALL.length)]
     net = broken.architecture
     logits = batch_logits(broken, with_pads(net, np.array([encode(net, word) for word in words])))[:, -1]

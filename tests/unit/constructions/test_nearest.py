@@ -12,6 +12,7 @@ import pytest
 
 from built import ATTENTIONS
 from cases import each
+from nets import altered
 from vitrify.certification import certify
 from vitrify.certification.checks.words import WordCheck
 from vitrify.certification.equivalence.catalogue import SpecCase, SpecProof
@@ -20,7 +21,6 @@ from vitrify.certification.margins.net import proof_of
 from vitrify.certification.margins.values import Undecided
 from vitrify.constructions.catalogue import build
 from vitrify.net.inference import batch_logits, encode, with_pads
-from vitrify.net.sparse import dense
 from vitrify.net.transformer import AttentionKind
 from vitrify.net.weights import Weights
 from vitrify.spec.tasks.nearest import Nearest
@@ -107,11 +107,7 @@ BREAKS: dict[str, tuple[str, Callable[[Any, Weights[Any]], None]]] = {
 
 @each("name", BREAKS)
 def test_what_is_broken_is_refused(name: str) -> None:
-    weights = build(SMALL)
-    array, change = BREAKS[name]
-    values = np.array(dense(weights.arrays[array]))
-    change(values, weights)
-    broken = weights.with_array(array, values)
+    broken = altered(build(SMALL), *BREAKS[name])
     words = [*SMALL.words(SMALL.length)]
     assert answers(broken, words) != [right(SMALL, word) for word in words]
     with pytest.raises(Undecided):

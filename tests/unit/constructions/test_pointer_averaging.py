@@ -10,6 +10,7 @@ import pytest
 
 from built import ATTENTIONS
 from cases import each
+from nets import altered
 from vitrify.certification import certify
 from vitrify.certification.equivalence.catalogue import SpecCase, SpecProof
 from vitrify.certification.equivalence.sets import declared_sets, one_pointer, superimposed_keys
@@ -112,12 +113,9 @@ BREAKS: dict[str, tuple[str, Any]] = {
 
 @each("name", BREAKS)
 def test_the_lemma_refuses_what_is_broken(name: str) -> None:
-    weights = build(SMALL)
-    array, change = BREAKS[name]
-    values = np.array(dense(weights.arrays[array]))
-    change(values, weights)
+    broken = altered(build(SMALL), *BREAKS[name])
     with pytest.raises(Undecided):
-        proof(weights.with_array(array, values), SMALL)
+        proof(broken, SMALL)
 
 
 def test_nets_of_another_form_are_refused() -> None:
@@ -159,12 +157,9 @@ POINTER_BREAKS: dict[str, tuple[str, Any]] = {
 
 @each("name", POINTER_BREAKS)
 def test_one_pointer_is_refused_where_it_is_broken(name: str) -> None:
-    weights = build(POINTED, "pointers-heads")
-    array, change = POINTER_BREAKS[name]
-    values = np.array(dense(weights.arrays[array]))
-    change(values, weights)
+    broken = altered(build(POINTED, "pointers-heads"), *POINTER_BREAKS[name])
     with pytest.raises(Undecided):
-        one_pointer(case(weights.with_array(array, values), POINTED))
+        one_pointer(case(broken, POINTED))
 
 
 def test_several_pointers_are_another_lemma() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from itertools import product
 
 import numpy as np
 import pytest
@@ -20,7 +21,21 @@ from vitrify.kit import assemble
 from vitrify.net.inference import batch_logits
 from vitrify.net.weights import Weights
 from vitrify.spec.programs import families as library
-from vitrify.spec.programs.expression import aggregate, apply, everywhere, first, indices, marked, mean, tokens, width
+from vitrify.spec.programs.expression import (
+    aggregate,
+    apply,
+    choose,
+    count,
+    everywhere,
+    first,
+    indices,
+    marked,
+    mean,
+    select,
+    tokens,
+    upto,
+    width,
+)
 from vitrify.spec.programs.program import Program, program
 
 SMALL = {p.name: p for p in usual_programs(4, 5)}
@@ -130,6 +145,27 @@ def test_a_default_or_nothing_where_nothing_is_selected() -> None:
         spec = program(node, ("a", "b", "c"), 4)
         assert spec(["a", "b"]) == [value, value]
         assert certify(assemble(program_net(spec)), spec, max_length=4).verdict == "holds"
+
+
+BEFORE = aggregate(select(indices, indices - 1), tokens, "a")
+PLACE = aggregate(select(indices, indices - 1), indices, 0)
+COMPUTED = {  # from what heads have fetched, by units that pass errors on: flags, codes and numbers
+    "table of flags": choose(BEFORE == "a", tokens != "a", tokens == "b") == True,  # noqa: E712
+    "table of codes": apply(lambda old, new: old + new, BEFORE, tokens) == "ab",
+    "either of two numbers": choose(BEFORE == "a", PLACE, indices) == 2,
+    "larger of two numbers": apply("max", PLACE, indices - 2) == 1,
+    "nested": choose(BEFORE == "a", width(marked(BEFORE == "a") & upto) == 1, tokens == "b"),
+}
+
+
+@pytest.mark.long
+@each("name, attention", product(COMPUTED, ATTENTIONS))
+def test_functions_of_what_heads_fetch_are_counted_exactly(name: str, attention: Attention) -> None:
+    flag = COMPUTED[name]
+    for root in (count(flag), width(marked(flag) & upto)):
+        spec = program(root, ("a", "b"), 6)
+        evidence = certify(assemble(program_net(spec, attention=attention)), spec)
+        assert evidence.verdict == "holds", (root, evidence.witness)
 
 
 def test_an_ambiguous_aggregate_is_refused_with_a_word() -> None:

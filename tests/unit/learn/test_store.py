@@ -20,10 +20,11 @@ import numpy as np
 import pytest
 
 from vitrify import files
-from vitrify.errors import InputError, StoreError
+from vitrify.errors import DamagedStore, InputError, StoreError
 from vitrify.learn import disk
 from vitrify.learn.groups import RunGroup
 from vitrify.learn.records import Index, Record, axes, rows
+from vitrify.learn.repair import damaged, repair
 from vitrify.learn.runs import run_id
 from vitrify.learn.store import RunStore
 
@@ -153,7 +154,11 @@ def test_the_last_two_checkpoints_are_kept_and_a_damaged_one_is_passed_over(stor
         assert not list(newer.parent.glob(".*"))
         assert store.curve(store.runs()[0]) == curve(2, 5)
     log = older.parent / "log.jsonl"
-    log.write_bytes(log.read_bytes()[:-1])  # too short for any checkpoint
+    log.write_bytes(log.read_bytes()[:-1])  # too short for any checkpoint: no kill leaves it so
+    with pytest.raises(DamagedStore, match=r"log\.jsonl is damaged"):
+        store.open(identity(2))
+    assert older.exists()
+    assert list(repair(store)) == [f"groups/{older.parent.name}"]
     with store.open(identity(2)) as run:
         assert run.latest() is None
         assert log.read_bytes() == b""
@@ -230,6 +235,7 @@ def test_a_record_that_is_damaged_is_named(store: RunStore) -> None:
     with pytest.raises(StoreError, match=r"run\.json is damaged"):
         store.open(identity(0))
     assert store.runs() == []
+    assert list(store.unreadable) == list(ids(0))
 
 
 def test_asking_in_other_groupings_loses_and_repeats_nothing(store: RunStore) -> None:
@@ -300,13 +306,84 @@ def test_the_same_run_twice_and_another_run_of_the_same_name_are_refused(store: 
 
 
 def test_a_result_that_lost_a_part_in_a_power_cut_does_not_count(store: RunStore) -> None:
-    store.open(identity(0)).finish({"loss": 1.0}, {"w": np.ones(3)})
-    place = store.path / ids(0)[0] / "weights.safetensors"
-    place.write_bytes(b"")
-    assert store.runs()[0].state == "new"
+    """Its group is still there, as it goes only when all is on the disk: the run resumes from its checkpoint."""
+    with store.open_many(identities(0, 1)) as opened:
+        (group,) = opened.groups
+        work(group, 0, 4, saved=3)
+        group.finish(0, {"loss": 1.0}, {"w": np.ones(3)})
+    (store.path / ids(0)[0] / "weights.safetensors").write_bytes(b"")
+    assert [record.state for record in store.runs()] == ["partial", "partial"]
     with store.open(identity(0)) as run:
+        found = run.latest()
+        assert found is not None
+        assert found.step == 3
         run.finish({"loss": 1.0}, {"w": np.ones(3)})
-    assert store.runs()[0].state == "finished"
+    assert [record.state for record in store.runs()] == ["finished", "partial"]
+
+
+def test_a_damaged_result_is_not_trained_again_before_it_is_moved_aside(store: RunStore) -> None:
+    store.open(identity(0)).finish({"loss": 1.0}, {"w": np.ones(3)})
+    store.open(identity(1)).finish({"loss": 2.0})
+    (name,) = ids(0)
+    (store.path / name / "weights.safetensors").write_bytes(b"")
+    assert [record.identity["seed"] for record in store.runs()] == [1]
+    assert "weights.safetensors of this run is not as long as it was" in store.unreadable[name]
+    with pytest.raises(DamagedStore, match="vitrify runs --repair"):
+        store.open(identity(0))
+    assert list(repair(store)) == [name]
+    assert (store.path / "damaged" / f"{name}.1" / "result.json").exists()
+    assert repair(store) == {}
+    with store.open(identity(0)) as run:
+        assert run.state == "new"
+
+
+@pytest.mark.parametrize(("file", "name"), [("log.jsonl", "loss"), ("weights.safetensors", "w")])
+def test_a_flipped_bit_is_found_by_the_repair(store: RunStore, file: str, name: str) -> None:
+    with store.open(identity(0)) as run:
+        run.log({"step": 1, "loss": 1.5})
+        run.finish({}, {"w": np.arange(4.0)})
+    path = store.path / ids(0)[0] / file
+    data = bytearray(path.read_bytes())
+    data[data.rindex(b"5") if name == "loss" else -3] ^= 1
+    path.write_bytes(data)
+    assert list(damaged(store)) == list(ids(0))
+    assert f"{file} of run {ids(0)[0]} changed since it was done" in repair(store)[ids(0)[0]]
+    assert store.runs() == []
+
+
+def test_a_flipped_bit_in_a_checkpoint_is_refused(store: RunStore) -> None:
+    with store.open_many(identities(0, 1)) as opened:
+        work(opened.groups[0], 0, 2, saved=1)
+    (checkpoint,) = store.path.glob("groups/*/step-*")
+    data = bytearray(checkpoint.read_bytes())
+    data[-3] ^= 1
+    checkpoint.write_bytes(data)
+    with pytest.raises(DamagedStore, match="its numbers are not those written"):
+        store.open_many(identities(0, 1))
+    assert list(repair(store)) == [f"groups/{checkpoint.parent.name}"]
+    with store.open_many(identities(0, 1)) as opened:
+        assert opened.groups[0].step is None
+
+
+def test_a_store_of_another_version_is_refused(store: RunStore) -> None:
+    store.open(identity(0)).close()
+    (store.path / "store.json").write_text('{"format": "vitrify-runs", "version": 2}')
+    for asked in (store.runs, lambda: store.open(identity(0)), lambda: repair(store)):
+        with pytest.raises(StoreError, match="another version"):
+            asked()
+
+
+def test_names_in_a_store_lead_nowhere_else(store: RunStore, tmp_path: Path) -> None:
+    """A group's name is a folder that is removed when its runs are done."""
+    other = tmp_path / "mine"
+    other.mkdir()
+    store.open(identity(0)).close()
+    place = store.path / ids(0)[0] / "run.json"
+    known = json.loads(place.read_text())
+    place.write_text(json.dumps(known | {"group": "../../mine"}))
+    with pytest.raises(DamagedStore, match="its group has another name"):
+        store.open(identity(0))
+    assert other.is_dir()
 
 
 def settled(store: RunStore) -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from atlas_rows import AUTOMATA, HEADLINES, QUANTITIES, RECORDED, SWAP, outcome, part
-from vitrify.certification.evidence import Criterion, Quantity, quantities
+from vitrify.certification.evidence import Criterion, Link, Quantity
 from vitrify.report.evidence import recorded
-from vitrify.report.figures import numbers
 from vitrify.report.tables import by_subject, columns, items, line, tables
+from vitrify.report.wording import certified_briefly
 
 
 def test_subjects_keep_their_names_whatever_is_in_them() -> None:
@@ -36,6 +38,22 @@ def test_what_many_seeds_gave_is_met_if_enough_of_them_did() -> None:
     assert not line(Quantity("x", 2, 1, ">="))["same"]
 
 
+def test_both_links_of_all_certified_nets_are_counted_and_only_two_proofs_count_as_proved() -> None:
+    long, short = Link("weights", "every length", None, "margins"), Link("spec", "to T", 8, "states")  # type: ignore[arg-type]
+    nets = {
+        "both": replace(part(1), links=(long, short)),
+        "one": replace(part(1), links=(long, replace(short, scope="sampled"))),
+        "none": replace(part(1), links=(replace(long, scope="sampled"), replace(short, scope="sampled"))),
+    }
+    seen = dict(tables(replace(outcome(AUTOMATA), certificates=nets))["certified"])
+    assert seen == {
+        "weights = ideal network": "proved for every length: 2 nets; sampled: 1 net",
+        "ideal network = spec": "proved up to the maximum length: 1 net; sampled: 2 nets",
+    }
+    assert certified_briefly(nets) == "both links proved: 1 of 3 nets"
+    assert certified_briefly({}) == ""
+
+
 def test_recorded_evidence_of_every_claim_is_a_tree() -> None:
     known = [recorded(headline, RECORDED) for headline in HEADLINES.values()]
     seen = [each for each in known if each is not None]
@@ -58,12 +76,3 @@ def test_a_table_needs_several_subjects_few_quantities_and_no_sentences(monkeypa
     assert columns(apart) is None
     monkeypatch.setattr("vitrify.report.tables.MAX_COLUMNS", 2)
     assert columns(parts) is None
-
-
-def test_quantities_that_tell_subjects_apart_are_drawn_first_and_truths_never() -> None:
-    one = part(12, *QUANTITIES, *quantities({"errors": 0}, {"errors": 0}))
-    sizes = {"layers": 7, "d_model": 30, "errors": 0}
-    two = part(3456, *quantities(sizes, sizes | {"d_model": 31}))
-    found = numbers(outcome(AUTOMATA, parts={"S5: softmax": one, SWAP: two}).evidence)
-    assert list(found) == ["d_model", "layers", "errors"]
-    assert found["d_model"] == {"S5: softmax": (24, 24), SWAP: (30, 31)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 from fractions import Fraction
 from pathlib import Path
@@ -89,6 +90,16 @@ def test_rules_as_json_are_those_of_the_notation(tmp_path: Path) -> None:
     rules = '{"22": [[21, 20], [20]], "21": [[1, 2], [3]], "20": [[2, 2], [1]]}'
     for text in (rules, f'{{"rules": {rules}, "name": "small"}}'):
         assert read_spec(put(tmp_path, "x.cfg.json", text)) == expected
+    levels = [
+        [{"id": 22, "children": [[0, 1], [1]]}],
+        [
+            {"id": 21, "children": [[0, 1], [2]]},
+            {"id": 20, "children": [[1, 1], [0]]},
+            {"id": 23, "children": [[0]]},  # of no sentence
+        ],
+        [{"id": 1, "name": "AA", "children": None}, {"id": 2, "children": None}, {"id": 3, "children": None}],
+    ]
+    assert read_spec(put(tmp_path, "x.cfg.json", json.dumps({"depth": 2, "all": levels}))) == expected
 
 
 BAD: list[tuple[str, str, str]] = [
@@ -96,6 +107,9 @@ BAD: list[tuple[str, str, str]] = [
     ("[" * 100_000, "x.cfg.json", "x.cfg.json: this is no JSON"),
     ("[]", "x.cfg.json", "x.cfg.json: rules must be an object"),
     ('{"rules": {}}', "x.cfg.json", "x.cfg.json: rules must be an object"),
+    ('{"all": [[{"id": 2, "children": [[1]]}], [{"id": 1}]]}', "x.cfg.json", "x.cfg.json: all must list levels"),
+    ('{"all": 3}', "x.cfg.json", "x.cfg.json: all must list levels"),
+    ('{"all": [[], []]}', "x.cfg.json", "x.cfg.json: all must list levels"),
     ('{"S": [["a"], []]}', "x.cfg.json", "x.cfg.json: S must have a list of lists of symbols, none of them empty"),
     ('{"S": [["a", 0.5]]}', "x.cfg.json", "x.cfg.json: S must have a list of lists of symbols"),
     (

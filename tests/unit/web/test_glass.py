@@ -283,7 +283,7 @@ def test_the_atlas_is_shown_from_its_folder_and_missed_politely(tmp_path: Path, 
     assert visitor.http.get("/docs").status_code == 404
     assert visitor.http.get("/openapi.json").status_code == 404
     assert visitor.http.get("/static/site.css").status_code == 200
-    assert visitor.http.get("/app/glass.js").headers["content-type"].startswith("text/javascript")
+    assert visitor.http.get("/app/making.js").headers["content-type"].startswith("text/javascript")
     (tmp_path / "atlas").mkdir()
     (tmp_path / "secret").write_text("secret", encoding="utf-8")
     (tmp_path / "atlas" / "index.html").write_text("<p>all claims</p>", encoding="utf-8")

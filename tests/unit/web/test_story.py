@@ -12,11 +12,11 @@ pytest.importorskip("fastapi")
 
 from vitrify.constructions.catalogue import build
 from vitrify.net.inference import trace
+from vitrify.report.live import arrays, described, stops
 from vitrify.spec import read_spec
 from vitrify.web.answers import AnswerJudge
-from vitrify.web.entries import arrays, broken, entries
-from vitrify.web.story import stops, story_at
-from vitrify.web.tasks import described
+from vitrify.web.entries import broken, entries
+from vitrify.web.story import story_at
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 INPUTS = {

@@ -50,7 +50,7 @@ def contexts(case: SpecCase) -> SpecProof:
     if proof is None or proof.reason is not None or not has_architecture(weights, Transformer):
         raise Undecided("margins are not proved" + (f": {proof.reason}" if proof else ""))
     net, arrays = weights.architecture, weights.arrays
-    model = case.spec.bigram if isinstance(case.spec, ProbabilisticAutomaton) else case.spec
+    model = case.spec.ngrams_over(case.net.inputs[1:]) if isinstance(case.spec, ProbabilisticAutomaton) else case.spec
     if net.looks_ahead or any(block.units for block in net.blocks[:-1]):
         raise Undecided("units before the last layer, and heads that look ahead, are not followed")
     w_u, b_u = csr_array(arrays["unembed.W_U"]), arrays["unembed.b_U"]

@@ -25,7 +25,7 @@ class NextTokenOracle(Oracle):
         self._word = model.ids((BEGIN, *net.inputs[1:]))  # input id → vocabulary id
 
     def tolerance(self) -> float:
-        return 1e-12 if self.exact else 1e-9
+        return max(1e-12 if self.exact else 1e-9, self.net.output.error)
 
     def known(self, words: Ints) -> Floats:
         """Return probabilities [word, prefix, symbol]; each distinct context is looked up once."""
@@ -58,7 +58,7 @@ class NextTokenOracle(Oracle):
 
 @oracle(ProbabilisticAutomaton)
 def automaton_oracle(automaton: ProbabilisticAutomaton, net: SequenceArchitecture) -> Oracle:
-    """Return the oracle of the bigram model over letters with states; or of letters, if the network reads them."""
+    """Return the oracle of the n-gram model over letters and states; or of letters, if the network reads no others."""
     if net.inputs[1:] == automaton.alphabet:
         return MeaningOracle(automaton.weighted.meaning, net)
-    return NextTokenOracle(automaton.bigram, net)
+    return NextTokenOracle(automaton.ngrams_over(net.inputs[1:]), net)

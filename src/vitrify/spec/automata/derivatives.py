@@ -15,8 +15,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from vitrify.errors import SpecError
+from vitrify.limits import Meter
+
 Node = tuple[object, ...]
 NONE, EMPTY = 0, 1  # the expressions that match no word, and the empty word only
+MAX_PARTS = 2_000_000  # of all expressions on the way to an automaton: a few seconds
 
 
 class Expressions:
@@ -33,6 +37,7 @@ class Expressions:
         self._numbers: dict[Node, int] = {node: number for number, node in enumerate(self._nodes)}
         self._nullable = [False, True]
         self._derivatives: dict[tuple[int, int], int] = {}
+        self._meter = Meter(MAX_PARTS, _too_large)
 
     def _number(self, node: Node, nullable: bool) -> int:
         if node not in self._numbers:
@@ -62,6 +67,7 @@ class Expressions:
         """
         neutral = {"|": NONE, "&": -1, "^": EMPTY, ".": EMPTY}[operator]
         parts = [part for number in numbers for part in self._parts(number, operator) if part != neutral]
+        self._meter.add(1 + len(parts))
         if operator in "|&":
             parts = list(dict.fromkeys(parts))
         if NONE in parts:
@@ -113,6 +119,11 @@ class Expressions:
             return self.combined("|", [self.combined("^", turn) for turn in turns])
         ends = next((i for i, part in enumerate(operands) if not self.nullable(part)), len(operands) - 1)
         return self.combined("|", [self.combined(".", [known[i], *operands[i + 1 :]]) for i in range(ends + 1)])
+
+
+def _too_large(parts: int) -> SpecError:
+    message = f"the automaton of the expression is too large: its states have more than {parts:,} parts"
+    return SpecError([f"{message}; repeat less often, or write the automaton itself (.automaton.json)"])
 
 
 def equivalence(table: Sequence[Sequence[int]], *answers: Iterable[int]) -> list[int]:

@@ -156,7 +156,7 @@ class ProbabilisticAutomaton(Spec):
     def meaning(self, kind: str, inputs: Sequence[str]) -> Meaning | None:
         """Return the task: of a network that reads letters alone, the distribution of the next one."""
         alone = kind == "lm" and tuple(inputs) == self.alphabet
-        return self.weighted.meaning if alone else super().meaning(kind, inputs)
+        return self.weighted.meaning if alone else self.ngrams_over(inputs).meaning(kind, inputs)
 
     # Chain of thought: every letter is written with the state that it leads to
 
@@ -190,9 +190,40 @@ class ProbabilisticAutomaton(Spec):
             grams.update({(context, word): (float(np.log10(p)), 0.0) for word, p in after.items() if p > 0})
         return NGramModel.from_ngrams(grams)
 
+    @cached_property
+    def trigram(self) -> NGramModel:
+        r"""The trigram model over states, written `/q`, and letters in turn; without the states, the automaton again.
+
+        At the beginning comes $/q$ with probability $\lambda_q$. After $/q$ come a letter $y$ with probability $\sum_r
+        A^y_{qr}$ and the end with $\rho_q$, after $/q$ and $y$ the state $/r$ with probability $A^y_{qr} / \sum_r
+        A^y_{qr}$. All other n-grams have the probability $10^{-99}$.
+        """
+        begin, moves, end = self.matrices
+        states = [f"/{state}" for state in self.states]
+        words = (*states, *self.alphabet, END)
+        uniform = float(-np.log10(len(words)))
+        laws: dict[tuple[str, ...], dict[str, float]] = {(BEGIN,): dict(zip(states, begin.tolist(), strict=True))}
+        for q, state in enumerate(states):
+            after = dict(zip(self.alphabet, moves[:, q].sum(axis=1).tolist(), strict=True))
+            laws[state,] = {**after, END: float(end[q])}
+            laws |= {
+                (state, y): dict(zip(states, (row / row.sum()).tolist(), strict=True))
+                for y, row in zip(self.alphabet, moves[:, q], strict=True)
+                if row.any()
+            }
+        grams = {(BEGIN,): LOG10_ZERO} | {(word,): uniform for word in words}
+        for context, law in laws.items():
+            grams |= {(*context, word): float(np.log10(p)) for word, p in law.items() if p > 0}
+        return NGramModel.from_ngrams({g: (p, LOG10_ZERO if g in laws else 0.0) for g, p in grams.items()})
+
+    def ngrams_over(self, inputs: Sequence[str]) -> NGramModel:
+        """Return the n-gram model of a network that reads some tokens: the trigrams, or else the bigrams."""
+        return self.trigram if set(inputs) == set(self.trigram.readable) else self.bigram
+
     def erased(self, tokens: Sequence[str]) -> tuple[str, ...]:
         """Return the letters of some tokens, without the states and the end."""
-        return tuple(token.partition("/")[0] for token in tokens if token != END)
+        letters = (token.partition("/")[0] for token in tokens if token != END)
+        return tuple(letter for letter in letters if letter)
 
     def conclusion(self, prompt: Sequence[str], thought: Sequence[str]) -> dict[str, str]:
         """Return the generated string, and its probability if it has ended."""

@@ -23,9 +23,10 @@ from dataclasses import dataclass
 
 from vitrify.spec.automata.automaton import Automaton
 from vitrify.spec.automata.derivatives import Expressions
-from vitrify.spec.formats.text import Problem, refuse_any
+from vitrify.spec.formats.text import Problem, in_file, refuse_any
 
 MAX_COUNT = 1000  # of repetitions, and of letters in a range: more is a typing error, and would take too long
+SHOWN_AROUND = 100  # characters of a long expression on each side of a mistake
 INFIX = "|&^"
 POSTFIX = "*+?"
 RIGHT_MISSING = "an operator needs something on its right; write () for the empty word"
@@ -61,7 +62,7 @@ def compile_regex(
         if token.kind == "others" and letters and set(letters) <= set(token.letters)
     ]
     problems = [
-        Problem(f"{message}\n    {expression}\n    {' ' * column}^", file, line) for column, message in sorted(mistakes)
+        Problem(f"{message}\n{_marked(expression, column)}", file, line) for column, message in sorted(mistakes)
     ]
     if not letters:
         problems.append(
@@ -70,7 +71,16 @@ def compile_regex(
     message = "the letters of a regular expression are single characters, got {!r} in the alphabet"
     problems += [Problem(message.format(letter), file, line) for letter in letters if len(letter) != 1]
     refuse_any(problems)
-    return _minimal_automaton(tokens, letters)
+    with in_file(file):
+        return _minimal_automaton(tokens, letters)
+
+
+def _marked(expression: str, column: int) -> str:
+    """Return a line of an expression around a column, and below it a caret."""
+    start = max(0, column - SHOWN_AROUND) if len(expression) > 2 * SHOWN_AROUND else 0
+    shown = expression[start : start + 2 * SHOWN_AROUND]
+    before, after = "…" * (start > 0), "…" * (start + len(shown) < len(expression))
+    return f"    {before}{shown}{after}\n    {' ' * (column - start + len(before))}^"
 
 
 def _minimal_automaton(tokens: Sequence[Token], letters: tuple[str, ...]) -> Automaton:

@@ -20,11 +20,12 @@ import numpy as np
 from vitrify.arrays import Bools, Floats
 from vitrify.errors import InputError, Problem
 from vitrify.spec.formats.headed import Header
-from vitrify.spec.formats.text import lines_of, refuse_any
+from vitrify.spec.formats.text import at_most, lines_of, refuse_any
 from vitrify.spec.graphs import reached
 from vitrify.spec.kinds import Kind, Spec
 
 BETWEEN = "-"  # separates the nodes of an edge in one word
+MAX_NODES = 10_000  # a graph is a matrix of nodes × nodes, and a network has one position for each
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,7 @@ class Connectivity(Spec):
     @classmethod
     def of(cls, nodes: int) -> Connectivity:
         """Return graphs over numbered nodes, called 1, 2, 3 …"""
+        at_most("nodes", nodes, MAX_NODES)
         return cls(_counted(nodes))
 
     @classmethod
@@ -53,7 +55,7 @@ class Connectivity(Spec):
         header.refuse_others("the file has one line, 'nodes: …', and comments")
         nodes = header.words("nodes")
         if len(nodes) == 1 and nodes[0].isdecimal():
-            nodes = _counted(int(nodes[0]))
+            nodes = _counted(header.number("nodes", MAX_NODES, 2))
         header.report("nodes", _problems(nodes))
         refuse_any(header.problems)
         return cls(nodes)
@@ -82,8 +84,8 @@ def _counted(nodes: int) -> tuple[str, ...]:
 
 
 def _problems(nodes: Sequence[str]) -> Iterator[str]:
-    if len(nodes) < 2:
-        yield f"there must be at least 2 nodes, there are {len(nodes)}"
+    if not 2 <= len(nodes) <= MAX_NODES:
+        yield f"there must be at least 2 nodes and at most {MAX_NODES:,}, there are {len(nodes):,}"
     for node, times in Counter(nodes).items():
         if times > 1:
             yield f"the node {node!r} is listed {times} times: list it once"

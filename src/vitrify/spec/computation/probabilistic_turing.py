@@ -19,6 +19,7 @@ may sum to less than 1: the model is then not *tight*.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import InitVar, dataclass, field
@@ -185,6 +186,12 @@ class ProbabilisticTuringMachine(OneTapeMachine, Spec):
         """Return the rules that may be drawn in a configuration; none in a state that halts."""
         return () if at.state in self.halt else self._choices[at.state, at.right[0] if at.right else self.blank]
 
+    @cached_property
+    def shares(self) -> dict[tuple[str, str], list[float]]:
+        """For each state and symbol the probability of each rule and those before it, without the last one."""
+        laws = {key: [float(rule.probability) for rule in rules] for key, rules in self._choices.items()}
+        return {key: np.cumsum(law)[:-1].tolist() for key, law in laws.items()}
+
     def after(self, at: Configuration, rule: ProbabilisticRule) -> Configuration:
         """Return the configuration after a step."""
         left, right = at.left, (rule.write, *at.right[1:])
@@ -296,7 +303,7 @@ class Runs:
         """Return a random run, which may have no end, without the step that halts."""
         machine, at = self.machine, Configuration(self.machine.start)
         while rules := machine.choices(at):
-            rule = rules[rng.choice(len(rules), p=[float(rule.probability) for rule in rules])]
+            rule = rules[bisect_right(machine.shares[rules[0].state, rules[0].read], rng.random())]
             if rule.to in machine.halt:
                 return
             yield rule.step

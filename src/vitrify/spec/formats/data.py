@@ -106,6 +106,8 @@ def _parse_toml(text: str, path: Path) -> JsonObject:
         message, line = match.groups() if match else (str(error), None)
         last = text.count("\n") + 1
         raise SpecError([Problem(f"the file must be TOML: {message}", str(path), int(line or last))]) from None
+    except (RecursionError, ValueError) as error:  # nested thousands deep, or a number of thousands of digits
+        raise SpecError([Problem(f"the file must be TOML of a sane size: {_too_large(error)}", str(path))]) from None
 
 
 def _parse_json(text: str, file: str) -> JsonObject:
@@ -122,10 +124,16 @@ def _parse_json(text: str, file: str) -> JsonObject:
         message = f"the file must be JSON: {error.msg[0].lower()}{error.msg[1:]} at column {error.colno}"
         raise SpecError([Problem(message, file, error.lineno)]) from None
     except (RecursionError, ValueError) as error:  # nested thousands deep, or a number of thousands of digits
-        raise SpecError([Problem(f"the file must be JSON of a sane size: {error}", file)]) from None
+        raise SpecError([Problem(f"the file must be JSON of a sane size: {_too_large(error)}", file)]) from None
     if repeated:
         refuse_any(_repeated(text, file))
     return data
+
+
+def _too_large(error: Exception) -> str:
+    """Return what is too large in a file that Python's readers give up on."""
+    nested = "brackets or operators are nested too deep"
+    return nested if isinstance(error, RecursionError) else f"some number has too many digits: {error}"
 
 
 def _repeated(text: str, file: str) -> Iterator[Problem]:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from vitrify.errors import Problem, SpecError
+from vitrify.parameters import shown
 
 __all__ = ["Problem", "SpecError", "in_file", "lines_in", "lines_of", "refuse_any", "refuse_suffix", "text_of"]
 
@@ -62,6 +63,12 @@ def refuse_any(problems: Iterable[Problem | str]) -> None:
     listed = sorted(SpecError(problems).problems, key=lambda problem: problem.line or 0)
     if listed:
         raise SpecError(listed)
+
+
+def at_most(name: str, value: int, maximum: int) -> None:
+    """Raise a SpecError if a size is above its maximum, before anything of that size is made."""
+    if value > maximum:
+        raise SpecError([f"{name} must be at most {maximum:,}, got {shown(value)}"])
 
 
 def at_least(name: str, value: int, minimum: int) -> None:

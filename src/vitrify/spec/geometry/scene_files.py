@@ -22,6 +22,7 @@ The location of a feature is its top left corner; that of a composite is the top
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations, permutations
@@ -49,6 +50,7 @@ Parts = frozenset[tuple[str, int, int]]  # base features with their offsets from
 
 SUFFIX = ".scene.toml"
 NONE = "(none)"  # the answer for images of no class
+MAX_FLOAT = sys.float_info.max
 MAX_REPORTED_PAIRS = 20  # of templates that are too close
 
 
@@ -139,7 +141,8 @@ def _grid_problem(grid: object) -> str | None:
 
 
 def _finite(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return number and (isfinite(value) if isinstance(value, float) else abs(value) <= MAX_FLOAT)  # type: ignore[arg-type]
 
 
 def _size_problems(image: Size | None, templates: list[Template]) -> Iterator[Fault]:

@@ -10,9 +10,10 @@ of a line continues it on the next one. The start symbol is the first left side 
 exponents, `→` and comments after a rule are extensions of NLTK's notation.
 
 A `.cfg.json` file is an object `{"S": [["NP", "VP"], …], …}` of right sides by left side, or has it under the key
-`rules`, as grammars of PhysicsLM4 are published (written from a public description [K]; Z. Allen-Zhu and Y. Li,
-Physics of language models: part 1, arXiv 2305.13673). Symbols may be numbers; those without right sides are words. The
-start symbol is the one that stands on no right side.
+`rules`. Symbols may be numbers; those without right sides are words. The start symbol is the one that stands on no
+right side. It may also be a grammar as facebookresearch/PhysicsLM4 publishes them (Z. Allen-Zhu and Y. Li, Physics of
+language models: part 1, arXiv 2305.13673): `all` lists levels of symbols, each with its `id` and, as `children`, right
+sides of places in the level below. Its words are the symbols of the last level, and its start is the first symbol.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 from vitrify.errors import Problem, SpecError
 from vitrify.spec.formats.text import text_of
@@ -88,6 +91,12 @@ def read_rules(text: str, file: str | None = None) -> tuple[str, tuple[Rule, ...
     except (ValueError, RecursionError) as error:
         source.problems.append(Problem(f"this is no JSON: {error}", file, getattr(error, "lineno", None)))
         return "S", (), source
+    if isinstance(data, dict) and "all" in data:
+        data = _by_levels(data["all"])
+        if data is None:
+            message = 'all must list levels of symbols, as [[{"id": 3, "children": [[0, 0]]}], [{"id": 1}]]'
+            source.problems.append(Problem(message, file))
+            return "S", (), source
     table = data.get("rules", data) if isinstance(data, dict) else None
     if not isinstance(table, dict) or not table:
         source.problems.append(Problem('rules must be an object, as {"S": [["NP", "VP"]], "NP": [["dogs"]]}', file))
@@ -107,6 +116,22 @@ def read_rules(text: str, file: str | None = None) -> tuple[str, tuple[Rule, ...
         named = ", ".join(starts[:5]) or "none does"
         source.problems.append(Problem(f"one symbol, the start, must stand on no right side, but {named}", file))
     return (starts or ["S"])[0], tuple(rules), source
+
+
+def _by_levels(levels: Any) -> dict[str, list[list[str]]] | None:
+    """Return the right sides, by left side, of symbols in levels; None where they are not in that form."""
+    table: dict[str, list[list[str]]] = {}
+    try:
+        used = {str(levels[0][0]["id"])}
+        for level, below in pairwise(levels):
+            names = [str(symbol["id"]) for symbol in below]
+            for symbol in level:
+                if str(symbol["id"]) in used:
+                    table[str(symbol["id"])] = [[names[child] for child in side] for side in symbol["children"]]
+                    used.update(*table[str(symbol["id"])])
+    except (TypeError, KeyError, IndexError):
+        return None
+    return table
 
 
 def _joined_lines(text: str) -> Iterator[tuple[int, str]]:

@@ -28,7 +28,7 @@ from inspect import signature
 from typing import Any
 
 from vitrify.spec.formats.headed import Header
-from vitrify.spec.formats.text import Problem, refuse_any
+from vitrify.spec.formats.text import Problem, SpecError, refuse_any
 from vitrify.spec.programs import expression as language
 from vitrify.spec.programs.expression import Expr, Operand, Pairs, Selector, Table, Value, apply, expression, parts
 
@@ -46,6 +46,7 @@ BINARY |= {ast.BitAnd: "and", ast.BitOr: "or"}
 COMPARED = {ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
 HEADER = ("alphabet", "length", "sees")
 SEES = {"everything": False, "left": True}
+MAX_PROBLEMS = 100  # after which a file is read no further
 MAX_INLINE = 40  # characters; a longer expression gets a name
 
 
@@ -76,6 +77,10 @@ def _syntax(body: dict[int, str], reader: _Reader) -> ast.Module:
             number = error.lineno if error.lineno in body else max(body)
             assert number is not None
             reader.skip(body.pop(number), f"not an expression: {error.msg}", number)
+            if len(reader.problems) >= MAX_PROBLEMS:  # each costs reading all lines once more
+                refuse_any(reader.problems)
+        except (MemoryError, RecursionError):  # as Python's parser calls it
+            raise SpecError([Problem("brackets or operators are nested too deep", reader.file)]) from None
 
 
 class _Reader:

@@ -1,31 +1,70 @@
-// From a spec to a net and its certificate.
+// From a spec to a net and its certificate: the part of the glass box that takes a server.
 
-import { ask, complain, find, follow, make, number, show } from "./page.js";
+import { open, prepare, state } from "../live/glass.js";
+import { ask, complain, find, follow, make, number, show } from "../live/page.js";
 
 // The one option that is of the spec and not of a construction; those of constructions come with the spec.
 const DEPTH = { name: "depth", help: "drop derivations deeper than", kind: "int", low: 1, choices: [], default: null };
 
+const SENTENCES = "the sun is up\nthe rain is down\nthe sun is down\n"; // a text for an n-gram model
+
+let text_changed = false; // since the spec was given
 let spec = null; // what the app said of the given spec
 let job = null; // what is being built
 
-export function prepareMaking(state, built) {
+// The server as the source of what is known of a network.
+const served = (net, address = `/api/glass/nets/${net.net}`) => ({
+  facts: net,
+  run: (data) => ask("POST", `${address}/run`, { data }),
+  suggest: (seed) => ask("GET", `${address}/suggestion?seed=${seed}`),
+  write: (data) => ask("POST", `${address}/write`, { data }),
+  entries: (array, search) => ask("GET", `${address}/entries?${new URLSearchParams({ array, search })}`),
+  change: (data) => ask("POST", `${address}/changes`, { data }),
+  mend: () => ask("DELETE", `${address}/changes`),
+});
+
+function prepareMaking() {
+  state.check = check;
   const example = find("example");
   example.addEventListener("change", () => void takeExample());
   find("file").addEventListener("change", () => void takeFile());
   find("construction").addEventListener("change", showConstruction);
-  find("build").addEventListener("click", () => void build(state, built));
+  find("build").addEventListener("click", () => void build());
+  find("spec-edit").addEventListener("input", edited);
+  for (const button of document.querySelectorAll(".kind")) button.addEventListener("click", () => void begin(button.dataset.example));
+  find("copy").addEventListener("click", () => void navigator.clipboard.writeText(python()).then(() => (find("copy").textContent = "Copied")));
   find("stop").addEventListener("click", () => job && void ask("DELETE", `/api/glass/jobs/${job}`));
-  find("check").addEventListener("click", () => void check(state));
+  find("check").addEventListener("click", () => void check());
   const wanted = new URLSearchParams(location.search).get("example"); // so that other pages can point to one
   if ([...example.options].some((option) => option.value === wanted)) example.value = wanted;
-  void takeExample().then(() => spec && build(state, built));
+  void takeExample();
 }
 
+// An example is built as soon as it is chosen; until then the network that is shown is that of another spec.
 async function takeExample() {
   const name = find("example").value;
   find("file").value = "";
   const answer = await fetch(`/api/glass/examples/${encodeURIComponent(name)}`);
   await take(name, new Blob([await answer.arrayBuffer()]));
+  if (spec?.name === name) await build();
+}
+
+// A kind of spec, with an example of it to begin with.
+async function begin(name) {
+  const example = find("example");
+  if ([...example.options].some((option) => option.value === name)) {
+    example.value = name;
+    await takeExample();
+  } else await take(name, new Blob([SENTENCES]));
+  find("spec-edit").focus();
+}
+
+// The text that was written is the spec that is built.
+function edited() {
+  if (!find("spec-text").dataset.name) return;
+  text_changed = true;
+  find("look").classList.add("stale");
+  find("build").disabled = false;
 }
 
 async function takeFile() {
@@ -38,6 +77,7 @@ let taken = 0; // the number of the newest spec
 async function take(name, body) {
   const mine = ++taken;
   spec = null;
+  find("look").classList.add("stale");
   find("build").disabled = true;
   complain("spec-complaint");
   complain("build-complaint");
@@ -55,11 +95,29 @@ async function take(name, body) {
 }
 
 async function showText(name, body) {
-  const text = find("spec-text");
-  show(text);
+  const text = find("spec-edit");
   const readable = !/\.(gz|safetensors)$/.test(name);
-  text.dataset.name = name;
-  text.querySelector("code").textContent = readable ? (await body.text()).slice(0, 20000) : "not a text";
+  find("spec-text").dataset.name = name;
+  text.value = readable ? await body.text() : "";
+  text.disabled = !readable;
+  text_changed = false;
+}
+
+// The same in Python: the file, the network, a run, the certificate.
+function python() {
+  const { net, words } = state;
+  const name = find("spec-text").dataset.name;
+  const text = find("spec-edit").value;
+  const { depth, ...chosen } = options();
+  const choices = Object.entries(chosen).map(([key, value]) => `, ${key}=${typeof value === "boolean" ? (value ? "True" : "False") : JSON.stringify(value)}`);
+  const lines = ["import vitrify as v"];
+  if (name.endsWith(".txt")) lines.push(`sentences = [line.split() for line in ${JSON.stringify(text)}.splitlines()]`, "spec = v.NGramModel.fit(sentences, 2)");
+  else if (text) lines.push("from pathlib import Path", `Path(${JSON.stringify(name)}).write_text(${JSON.stringify(text)}, encoding="utf-8")`, `spec = v.read(${JSON.stringify(name)})`);
+  else lines.push(`spec = v.read(${JSON.stringify(name)})`);
+  if (depth) lines.push("from vitrify.spec import bounded", `spec = bounded(spec, ${depth})`);
+  lines.push(`net = v.build(spec, ${JSON.stringify(find("construction").value)}${choices.join("")})`);
+  if (net) lines.push(`print(v.run(net, ${JSON.stringify(words)}))`);
+  return [...lines, "print(v.certify(net, spec).verdict)"].join("\n");
 }
 
 function showConstructions() {
@@ -101,7 +159,9 @@ function options() {
   return found;
 }
 
-async function build(state, built) {
+async function build() {
+  if (text_changed) await take(find("spec-text").dataset.name, new Blob([find("spec-edit").value]));
+  if (!spec) return;
   complain("build-complaint");
   busy(true);
   try {
@@ -109,8 +169,9 @@ async function build(state, built) {
     job = (await ask("POST", "/api/glass/nets", { data })).job;
     const net = await follow(job, (told) => progress("doing", told));
     showNet(net);
-    built(net);
-    void check(state);
+    await open(served(net));
+    find("look").classList.remove("stale");
+    void check();
   } catch (refusal) {
     complain("build-complaint", refusal.message);
   }
@@ -119,7 +180,9 @@ async function build(state, built) {
 }
 
 function busy(now) {
-  find("build").disabled = now || !spec;
+  find("build").disabled = now || !(spec || text_changed);
+  show(find("copy"), !now && Boolean(spec));
+  find("copy").textContent = "Copy as Python";
   show(find("stop"), now);
   show(find("progress"), now);
   find("doing").textContent = "";
@@ -150,7 +213,7 @@ function showNet(net) {
 let checking = 0; // the number of the newest check
 let checked = null; // its job
 
-export async function check(state) {
+async function check() {
   const mine = ++checking;
   if (checked) void ask("DELETE", `/api/glass/jobs/${checked}`); // nobody waits for it any more
   const net = state.net;
@@ -204,3 +267,6 @@ function words(value) {
   if (value && typeof value === "object") return Object.entries(value).map(([name, one]) => `${name} ${words(one)}`).join(", ");
   return typeof value === "number" ? number(value) : String(value);
 }
+
+prepare();
+prepareMaking();

@@ -1,7 +1,7 @@
 // Watching learning: a slider through the checkpoints of a run; another network reads the same words beside it.
 import { chart } from "./chart.js";
 import { heatMap } from "./maps.js";
-import { ask, complain, find, make, show } from "./page.js";
+import { ask, complain, find, make, show } from "../live/page.js";
 
 const nets = new Map();
 const asked = { left: 0, right: 0 }; // the number of the latest question: older answers are dropped

@@ -1,6 +1,6 @@
 // Pictures of numbers: the attention of a head, the channels of a convolution.
 
-import { colour, make } from "./page.js";
+import { colour, draw, make } from "./page.js";
 
 const shade = (row, at) => parseInt(row.slice(2 * at, 2 * at + 2), 16) / 255;
 
@@ -106,4 +106,35 @@ export function pictures(list) {
     return make("figure", { class: "map" }, canvas, make("figcaption", {}, `${name} `, make("span", { class: "quiet" }, `up to ${top}`)));
   });
   return make("div", { class: "maps" }, cards);
+}
+
+// The same weights as arcs over the tokens, from each query to what it attends to; those of the chosen position stand out.
+export function arcs(story, head, choose) {
+  const { tokens, start, position } = story;
+  const step = Math.max(20, Math.min(64, Math.floor(420 / tokens.length)));
+  const height = Math.min(110, 18 + 9 * Math.min(tokens.length, 10));
+  const x = (at) => (at + 0.5) * step;
+  const parts = [];
+  head.pattern.forEach((row, query) => {
+    for (let key = 0; key < tokens.length; key += 1) {
+      const weight = shade(row, key);
+      if (weight < 0.02) continue;
+      const here = start + query === position;
+      const rise = Math.min(height - 4, 14 + (Math.abs(query - key) * (height - 18)) / Math.max(1, Math.min(tokens.length - 1, 10)));
+      const path = query === key ? `M${x(query) - 4} ${height} a4.5 7 0 1 1 8 0` : `M${x(query)} ${height} C${x(query)} ${height - rise * 1.3} ${x(key)} ${height - rise * 1.3} ${x(key)} ${height}`;
+      const arc = draw("path", { d: path, class: here ? "arc here" : "arc", opacity: here ? 0.25 + 0.75 * weight : 0.6 * weight, "stroke-width": here ? 1 + 2 * weight : 1 });
+      arc.append(draw("title", {}, `${tokens[query]} attends to ${tokens[key]}: ${weight.toFixed(2)}`));
+      if (here) parts.push(arc);
+      else parts.unshift(arc);
+    }
+  });
+  const letters = Math.max(2, Math.floor(step / 7));
+  tokens.forEach((token, at) => {
+    const text = draw("text", { x: x(at), y: height + 14, "text-anchor": "middle", class: start + at === position ? "here" : "" }, token.length > letters ? `${token.slice(0, letters - 1)}…` : token);
+    text.addEventListener("click", () => choose(start + at));
+    parts.push(text);
+  });
+  const width = tokens.length * step;
+  const svg = draw("svg", { class: "arcs", viewBox: `0 0 ${width} ${height + 20}`, width, height: height + 20, role: "img", "aria-label": `Attention of ${head.name} as arcs over the tokens` }, ...parts);
+  return make("div", { class: "scroll" }, svg);
 }

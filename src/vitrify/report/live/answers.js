@@ -16,13 +16,13 @@ const SIGNS = { true: ["✓", "right"], false: ["✗", "wrong"], null: ["·", "t
 export function showAnswers(state) {
   const { story, net } = state;
   const sequence = net.reads === "tokens" || net.reads === "rows";
-  find("answer-table").replaceChildren(...(sequence ? alongside(story) : []));
+  find("answer-table").replaceChildren(...(sequence ? alongside(story, state.source.packed) : []));
   find("detail").replaceChildren(...detail(state));
   reveal(find("answer-table"));
 }
 
 // A column for each position: the token, what the net says there, whether that is right.
-function alongside(story) {
+function alongside(story, packed) {
   const { answer, tokens, start, position } = story;
   const columns = tokens.map((token, at) => ({ token, position: start + at, answer: start + at - answer.first }));
   const cell = (column, ...inside) =>
@@ -45,7 +45,7 @@ function alongside(story) {
       "tbody",
       {},
       make("tr", {}, make("th", { scope: "row" }, TITLES[answer.kind]), cells),
-      make("tr", {}, make("th", { scope: "row" }, "as the spec says"), right),
+      make("tr", {}, make("th", { scope: "row" }, packed ? "as it was built" : "as the spec says"), right),
     ),
   ];
 }
@@ -57,7 +57,8 @@ function detail(state) {
   const symbols = answer.detail.symbols.filter(([, actual, wanted]) => !choice || actual || wanted);
   const more = answer.detail.more + answer.detail.symbols.length - symbols.length;
   const right = answer.right[answer.at];
-  const [, words] = SIGNS[right];
+  const ties = answer.detail.tied;
+  const words = ties.length && !right ? `tied with ${ties.slice(0, 3).join(", ")}${ties.length > 3 ? " …" : ""}` : SIGNS[right][1];
   const before = state.net.reads === "tokens" ? tokens.slice(Math.max(0, position - start - 5), position - start + 1).filter((token, at) => at || token !== tokens[0] || position === start).join(" ") : "";
   const badge = make("span", { class: `badge ${right === null ? "pending" : right ? "holds" : "fails"}` }, words);
   const row_of = state.net.reads === "rows" ? `At ${tokens[position - start]} ` : "The answer is ";
@@ -69,7 +70,7 @@ function detail(state) {
     make(
       "thead",
       {},
-      make("tr", {}, ...["symbol", "net", "spec"].map((name, at) => make("th", { scope: "col", class: at ? "number" : "" }, name)), make("th", {})),
+      make("tr", {}, ...["symbol", "net", state.source.packed ? "as built" : "spec"].map((name, at) => make("th", { scope: "col", class: at ? "number" : "" }, name)), make("th", {})),
     ),
     make("tbody", {}, rows),
   );

@@ -2,14 +2,15 @@
 
 import { draw, find, make, number, reveal, signed } from "./page.js";
 import { choose, step } from "./glass.js";
-import { heatMap, pictures } from "./maps.js";
+import { circuits } from "./circuit.js";
+import { arcs, heatMap, pictures } from "./maps.js";
 
 const ABOUT = {
   embedding: "Every token becomes a row of numbers, the residual stream. Each group of dimensions has a name and a meaning: a space.",
   attention: "Every head attends from each position (a row) to others (columns) and copies what it finds there into a space of its own.",
   recurrence: "The state goes from token to token; this is what it holds after each.",
   units: "Each hidden unit adds up what it reads. Where the sum is above 0 it fires, and writes into the stream.",
-  maps: "What every channel holds, pixel by pixel; darker is more.",
+  maps: "What every channel holds, pixel by pixel: the stronger the color, the more.",
   answer: "The answer is read from the stream, symbol by symbol. These are the spaces that it is read from.",
 };
 
@@ -52,10 +53,10 @@ export function showStage(state) {
   reveal(find("stream").querySelector("table"));
 }
 
-function did({ story, net }) {
+function did({ story, net, source }) {
   if (story.maps) return [pictures(story.maps)];
   if (story.numbers) return [numbers(story.numbers)];
-  const parts = story.heads ? [heads(story, net)] : story.units ? units(story) : story.readout ? readout(story) : [];
+  const parts = story.heads ? [heads(story, net, source)] : story.units ? units(story) : story.readout ? readout(story) : [];
   const rules = net.cells.filter((cell) => cell.location === `recurrence ${story.stop.block}`);
   if (["attention", "recurrence"].includes(story.stop.kind) && rules.length) {
     parts.push(make("h3", {}, "How the state goes on"), make("ul", { class: "rules" }, rules[0].lines.map((line) => make("li", {}, line))));
@@ -65,7 +66,22 @@ function did({ story, net }) {
 
 // Heads
 
-function heads(story, net) {
+// Which heads have their weights unfolded: they stay so from run to run.
+const unfoldedHeads = new Set();
+
+function weightsOf({ packed }, key, block, head) {
+  const inside = make("div");
+  const fill = () => inside.replaceChildren(circuits(packed, block, head));
+  const details = make("details", { open: unfoldedHeads.has(key) }, make("summary", {}, "Its weights: QK and OV"), inside);
+  details.addEventListener("toggle", () => {
+    if (details.open) unfoldedHeads.add(key);
+    else unfoldedHeads.delete(key);
+    if (details.open) fill();
+  });
+  return details;
+}
+
+function heads(story, net, source) {
   const cards = story.heads.map((head) => {
     const lines = net.heads[`${story.stop.block}.${head.index}`];
     const found = where(story, head);
@@ -73,12 +89,13 @@ function heads(story, net) {
       "article",
       { class: "head" },
       make("h3", {}, head.name),
-      heatMap(story, head, choose),
+      make("div", { class: "both" }, arcs(story, head, choose), heatMap(story, head, choose)),
       make("p", { class: "look-at" }, found),
       lines ? make("p", { class: "quiet" }, `It attends to ${lines.attends_to.join("; ")}. `, copies(lines)) : null,
+      source.packed ? weightsOf(source, `${story.stop.block}.${head.index}`, story.stop.block, head.index) : null,
     );
   });
-  return make("div", { class: "heads" }, cards);
+  return make("div", { class: cards.length > 2 ? "heads" : "heads few" }, cards);
 }
 
 const copies = (lines) => (lines.copies.length ? make("span", { class: "copies" }, lines.copies.slice(0, 3).join(", ")) : "");
@@ -102,7 +119,7 @@ function units(story) {
   const token = story.tokens[story.position - story.start];
   const line = [`At ${token}, position ${story.position}: ${fired} of ${count} units fire`];
   if (erased) line.push(`${erased} of them only clear dimensions for new spaces`);
-  if (expert !== null) line.unshift(`The expert “${expert}” was chosen`);
+  if (expert !== null) line.push(`the expert “${expert}” was chosen`);
   const said = make("p", {}, line.join("; ") + ".");
   if (!shown.length) return [said];
   const rows = shown.map((unit) =>

@@ -1,6 +1,6 @@
 // What the net reads: tokens with completion, numbers, or the pixels of an image.
 
-import { ask, colour, complain, find, make, show } from "./page.js";
+import { colour, complain, find, make, show } from "./page.js";
 import { look } from "./glass.js";
 
 const OFFERED = 8;
@@ -30,8 +30,8 @@ export function prepareTyping(state) {
   pixels.addEventListener("click", (event) => paint(event, state));
 }
 
-// A new net: how it is written to, and a first input.
-export function showTyping(state) {
+// A new net: how it is written to, and a first input, or the one that is given.
+export function showTyping(state, words) {
   const { net } = state;
   vocabulary = net.reads === "rows" ? pairs(net.inputs) : net.inputs;
   letters = vocabulary.length > 0 && vocabulary.every((symbol) => [...symbol].length === 1);
@@ -44,22 +44,22 @@ export function showTyping(state) {
   find("token").value = "";
   find("limits").textContent = net.reads === "tokens" ? `reads up to ${net.most} tokens` : "";
   complain("input-complaint");
-  state.stop = Math.min(1, net.stops.length - 1);
   seed = 0;
-  void suggest(state);
+  if (words) read(state, words, state.position);
+  else void suggest(state);
 }
 
 const pairs = (nodes) => nodes.flatMap((a, i) => nodes.slice(i + 1).map((b) => `${a}-${b}`)).slice(0, 5000);
 
-export function read(state, words) {
+export function read(state, words, position = null) {
   state.words = words;
   showWords(state);
-  look({ position: null });
+  look({ position });
 }
 
 async function suggest(state) {
   try {
-    const { words } = await ask("GET", `/api/glass/nets/${state.net.net}/suggestion?seed=${seed++}`);
+    const { words } = await state.source.suggest(seed++);
     read(state, words);
   } catch (refusal) {
     complain("input-complaint", refusal.message);
@@ -68,8 +68,7 @@ async function suggest(state) {
 
 async function write(state) {
   try {
-    const data = { words: state.words, steps: 16 };
-    const { words } = await ask("POST", `/api/glass/nets/${state.net.net}/write`, { data });
+    const { words } = await state.source.write({ words: state.words, steps: 16 });
     read(state, words);
   } catch (refusal) {
     complain("input-complaint", refusal.message);

@@ -1,24 +1,23 @@
 // Changing single weights, and taking the changes back.
 
-import { ask, complain, find, make, number } from "./page.js";
+import { complain, find, make, number } from "./page.js";
 import { look } from "./glass.js";
-import { check } from "./making.js";
 
-let entries = [];
+let listed = [];
 let tried = 0;
 
 export function prepareBreaking(state) {
   find("break-random").addEventListener("click", () => void change(state, { seed: tried++ }));
   find("mend").addEventListener("click", () => void mend(state));
-  find("array").addEventListener("change", () => void list(state));
-  find("entry-search").addEventListener("input", () => void list(state));
-  find("by-hand").addEventListener("toggle", () => void list(state));
+  find("array").addEventListener("change", () => void listEntries(state));
+  find("entry-search").addEventListener("input", () => void listEntries(state));
+  find("by-hand").addEventListener("toggle", () => void listEntries(state));
   find("entry").addEventListener("change", () => {
-    const chosen = entries[find("entry").value];
+    const chosen = listed[find("entry").value];
     if (chosen) find("value").value = chosen[2];
   });
   find("set").addEventListener("click", () => {
-    const chosen = entries[find("entry").value];
+    const chosen = listed[find("entry").value];
     const value = find("value").valueAsNumber;
     if (!chosen || Number.isNaN(value)) {
       complain("break-complaint", "choose an entry and give it a number");
@@ -35,16 +34,15 @@ export function showArrays(state) {
   find("array").replaceChildren(...options);
   find("entry").replaceChildren();
   showChanges([]);
-  void list(state);
+  void listEntries(state);
 }
 
-async function list(state) {
+async function listEntries(state) {
   if (!find("by-hand").open || !state.net) return;
-  const query = new URLSearchParams({ array: find("array").value, search: find("entry-search").value });
   try {
-    const found = await ask("GET", `/api/glass/nets/${state.net.net}/entries?${query}`);
-    entries = found.entries;
-    const options = entries.map(([, words, value], at) => make("option", { value: at }, `${words} = ${number(value)}`));
+    const found = await state.source.entries(find("array").value, find("entry-search").value);
+    listed = found.entries;
+    const options = listed.map(([, words, value], at) => make("option", { value: at }, `${words} = ${number(value)}`));
     if (found.more) options.push(make("option", { disabled: true }, `… and more: say what they are called`));
     find("entry").replaceChildren(...options);
   } catch (refusal) {
@@ -55,23 +53,37 @@ async function list(state) {
 async function change(state, data) {
   complain("break-complaint");
   try {
-    const { changes } = await ask("POST", `/api/glass/nets/${state.net.net}/changes`, { data });
-    changed(state, changes);
+    const { changes } = await state.source.change(data);
+    state.changes.push(data);
+    afterChange(state, changes);
   } catch (refusal) {
     complain("break-complaint", refusal.message);
   }
 }
 
-async function mend(state) {
-  const { changes } = await ask("DELETE", `/api/glass/nets/${state.net.net}/changes`);
-  changed(state, changes);
+// Make changes that were made before, as far as they fit this network.
+export async function replay(state, list) {
+  for (const data of list) {
+    try {
+      showChanges((await state.source.change(data)).changes);
+      state.changes.push(data);
+    } catch {
+      complain("break-complaint", "the address names a change that does not fit this network");
+    }
+  }
 }
 
-function changed(state, changes) {
+async function mend(state) {
+  const { changes } = await state.source.mend();
+  state.changes = [];
+  afterChange(state, changes);
+}
+
+function afterChange(state, changes) {
   showChanges(changes);
   look();
-  void list(state);
-  void check(state);
+  void listEntries(state);
+  void state.check();
 }
 
 function showChanges(changes) {
