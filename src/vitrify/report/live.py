@@ -43,7 +43,7 @@ from vitrify.registry import Headline
 from vitrify.report.frame import STATIC, environment
 
 SCRIPTS = Path(__file__).parent / "live"
-DRAWING = ("page", "maps", "forward", "story", "circuit", "answers", "stage", "typing", "breaking", "glass")
+DRAWING = ("page", "maps", "arrays", "forward", "story", "circuit", "answers", "stage", "typing", "breaking", "glass")
 ORDER = (*DRAWING, "source", "live")  # what a module uses at once, and not in a function, comes before it
 STYLES = ("glass", "stage")
 NAMED = re.compile(r"^(?:export )?(?:async )?(?:function|const|let|class) (\w+)", re.MULTILINE)
