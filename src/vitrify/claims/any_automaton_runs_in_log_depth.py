@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from vitrify.claims._figures import curves, layers_of_automata, show
 from vitrify.claims._nets import Claim, Evidence, Quantity, Subject, Subjects, check_net, in_turn, quantities, zeroed
 from vitrify.claims.solvable_automata_run_in_constant_depth import WORDS, at_lengths, wrong_states
 from vitrify.spec.automata.automaton import Automaton
@@ -68,4 +69,7 @@ def sabotage(subject: Subject) -> Subject:
     return zeroed(subject, f"blocks.{len(subject.weights.architecture.blocks) // 2}.attn.W_V")
 
 
-CLAIM = Claim(subjects, check, sabotage, id="R14", standing="theorem", certified="proved", budget_seconds=20)
+FIGURE = show(layers_of_automata, curves("layers, heads, width at T = {}", 2, "length T", "width", "2x"))
+CLAIM = Claim(
+    subjects, check, sabotage, id="R14", standing="theorem", certified="proved", budget_seconds=20, figure=FIGURE
+)

@@ -26,6 +26,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from vitrify.claims._figures import curves, layers_of_automata, show
 from vitrify.claims._nets import (
     Claim,
     Evidence,
@@ -118,4 +119,7 @@ def weight_bound(automaton: Automaton, length: int) -> int:
 
 
 sabotage = zeroing("blocks.0.attn.W_V")  # the first layer fetches nothing
-CLAIM = Claim(subjects, check, sabotage, id="R15", standing="theorem", certified="proved", budget_seconds=60)
+FIGURE = show(layers_of_automata, curves("units at T = {}", None, "length T", "units", "2xy"))
+CLAIM = Claim(
+    subjects, check, sabotage, id="R15", standing="theorem", certified="proved", budget_seconds=60, figure=FIGURE
+)

@@ -29,7 +29,7 @@ from dataclasses import replace
 
 from vitrify.bounds.survey.about_models import AS_CIRCUIT, STAR_FREE, TWO_LAYERS
 from vitrify.bounds.survey.about_problems import PROBLEMS
-from vitrify.bounds.survey.closure import MapCell, SurveyFacts, contradictions, derived, sentence
+from vitrify.bounds.survey.closure import MapCell, SurveyFacts, contradictions, derived, published_map, sentence
 from vitrify.bounds.survey.exhibits import EXHIBITS, LENGTHS, Exhibit
 from vitrify.bounds.survey.later import ROWS
 from vitrify.bounds.survey.measured import measured
@@ -38,6 +38,7 @@ from vitrify.bounds.survey.rows import follows
 from vitrify.bounds.survey.statements import Built, Executed, Inside
 from vitrify.certification.checking import net_check
 from vitrify.certification.evidence import Domain, Evidence, Method, combine, quantities
+from vitrify.claims._figures import grid, show
 from vitrify.claims.catalogue import Claim, Subject, Subjects, listing
 from vitrify.constructions.catalogue import constructions
 
@@ -138,4 +139,17 @@ def _smaller(exhibit: Exhibit) -> Built:
     return replace(exhibit.fact, model=next(each for each in below if not measured(nets, each)[0].within(each)))
 
 
-CLAIM = Claim(subjects, check, sabotage, id="B9", standing="theorem", uncertified="about published statements")
+def answers(_: Evidence) -> tuple[list[str], list[str], list[list[float]]]:
+    """Return models, problems and a shade for each answer about one net for all lengths."""
+    shades = {"yes": 1.0, "open": 0.35, "no, if": 0.15, "no": 0.0}
+    cells = [cell for cell in published_map() if cell.scope == "one net"]
+    names = list(dict.fromkeys(cell.problem for cell in cells))
+    models = list(dict.fromkeys(cell.model for cell in cells))
+    labels = [next(name for name in MODELS if MODELS[name] == model) for model in models]
+    return labels, names, [[shades[cell.verdict] for cell in cells if cell.model == model] for model in models]
+
+
+FIGURE = show(grid(answers, "dark: yes; paler: open; palest: no, unless classes collapse; none: no"))
+CLAIM = Claim(
+    subjects, check, sabotage, id="B9", standing="theorem", uncertified="about published statements", figure=FIGURE
+)

@@ -26,11 +26,13 @@ $2^{R-1}$, where $R$ is the number of rounds. Where they run once, for 3 nodes, 
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from math import log
 
 from vitrify.certification.checking import with_proof
 from vitrify.certification.checks.words import WordCheck
+from vitrify.claims._figures import points, show
 from vitrify.claims._nets import Claim, Evidence, Subject, Subjects, Weights, built, check_net
 from vitrify.claims.one_layer_in_a_loop_decides_connectivity import sabotage as one_round_less
 from vitrify.constructions.catalogue import Attention, build
@@ -39,9 +41,9 @@ from vitrify.spec.tasks.reachability import Reachability
 
 CASES: tuple[tuple[int, Attention, int], ...] = (  # nodes, attention, random graphs
     (3, "softmax", 64),
-    (4, "hard", 400),
-    (5, "softmax", 64),
-    (6, "sparsemax", 32),
+    (4, "hard", 800),
+    (5, "softmax", 160),
+    (6, "sparsemax", 40),
     (10, "softmax", 2),
 )
 WORK = 1e7  # multiplications spent on words beyond those listed
@@ -89,4 +91,17 @@ def sabotage(subject: Subject) -> Subject:
     return replace(subject, weights=subject.weights.with_array("blocks.0.attn.W_Q", queries[[0, 0]]))
 
 
-CLAIM = Claim(subjects, check, sabotage, id="R28", standing="theorem", certified="proved", budget_seconds=20)
+FIGURE = show(
+    points(
+        "{} nodes",
+        "rounds",
+        "nodes n",
+        "rounds of the loop",
+        joined=True,
+        laws={"log₂ (n − 1)": lambda n: math.log2(n - 1)},
+    ),
+    points("{} nodes", "tokens", "nodes n", "tokens", "y", joined=True, laws={"n³": lambda n: n**3}),
+)
+CLAIM = Claim(
+    subjects, check, sabotage, id="R28", standing="theorem", certified="proved", budget_seconds=20, figure=FIGURE
+)

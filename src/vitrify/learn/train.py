@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 
+from vitrify.interrupts import Interrupted, careful
 from vitrify.learn.models.catalogue import Family
 from vitrify.learn.models.catalogue import make as make_model
 from vitrify.learn.plan import Axes, MemberGroup, plan
@@ -88,12 +90,19 @@ def _fit_in_store(
     program: TrainingProgram, store: RunStore, callback: Callback | None, checkpoint_seconds: float, retry: bool = False
 ) -> list[Record]:
     """Train what a store does not hold yet of a program's members, and return the records of all."""
-    with store.open_many(program.identities, retry=retry) as opened:
+    with store.open_many(program.identities, retry=retry) as opened, ExitStack() as stack:
+        asked: Callable[[], int] | None = None
         for held in opened.groups:
             trainer = Trainer.resume(program.only(held.numbers), held.latest(), held.lines())
             for event in trainer.events(checkpoint_seconds):
+                asked = asked or stack.enter_context(careful())  # there is something to save now
                 held.record(event)
                 if callback and not event.runs:
                     callback(event)
+                if (number := asked()) and not event.runs:
+                    if event.checkpoint is None:
+                        held.save(event.step, trainer.checkpoint(), {"seconds": event.seconds_before + event.seconds})
+                    kept = f"step {event.step:,} of {event.steps:,} is saved in {store.path}"
+                    raise Interrupted(f"{kept}; the same command resumes from there", number)
     known = {record.id: record for record in store.runs()}
     return [known[record.id] for record in opened.records]

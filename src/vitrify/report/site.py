@@ -19,7 +19,7 @@ from vitrify.claims import is_learned
 from vitrify.claims.catalogue import SECTIONS, claim_of
 from vitrify.encoding import JsonMapping, JsonObject
 from vitrify.files import keep_only, put
-from vitrify.learn.agreement import WORDS, agreement
+from vitrify.learn.agreement import WORDS, agreement, prediction
 from vitrify.optional import need
 from vitrify.report import plans, wording
 from vitrify.report.evidence import PARTS, SOURCES, AtlasEntry
@@ -162,10 +162,8 @@ class Site:
             "saboteur": SECTIONS["Saboteur"],
             "criteria": criteria(row.outcome.evidence) if row.outcome else [],
             "plan": self._plan(row),
-            "drawing": drawing and _labeled(drawing, sentence_of(name)),
-            "live": live
-            and {**live, "data": need("markupsafe", "report").Markup(embedded(live)), "python": python_of(name, live)},
-            "own_figure": bool(row.outcome and row.outcome.evidence.figures),
+            "figure": drawing and _markup(drawing.data),
+            "live": live and {**live, "data": _markup(embedded(live)), "python": python_of(name, live)},
             "outcome": row.outcome,
             "provenance": _provenance(row),
             "evidence": tables(row.outcome) if row.outcome else None,
@@ -181,13 +179,6 @@ class Site:
 
     def _text(self, row: AtlasEntry, word: str) -> Markup:
         return markup(row.headline.section(word), self.rows, "../")
-
-
-def _labeled(drawing: Drawing, name: str) -> JsonObject:
-    """A drawing to stand in a page, with words for those who can't see it."""
-    label = need("markupsafe", "report").escape(f"{name}: the figure of its evidence")
-    svg = drawing.svg.replace("<svg ", f'<svg role="img" aria-label="{label}" ', 1)
-    return {"svg": _markup(svg), "points": _markup(drawing.points)}
 
 
 def _markup(text: str) -> Markup:
@@ -272,7 +263,7 @@ def _cell(table: JsonMapping, at: int, task: int, by_id: Mapping[str, list[JsonO
     values = table["accuracy"][at][task]  # [seed][size]
     sizes = [sorted(seed[size] for seed in values) for size in (0, 1)]
     judged = int(table["beyond"][task])
-    predicted = table["predicted"][at][task]
+    predicted = table["predicted"][at][task] or prediction(table["architectures"][at], table["tasks"][task])
     verdict = agreement(median(sizes[judged]), predicted)
     theorem = None
     if predicted:
