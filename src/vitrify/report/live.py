@@ -53,7 +53,7 @@ LONGEST = 12  # tokens of a suggestion
 DRAWN = 4  # sentences of which the longest is suggested
 RANDOM = 6  # tokens where the spec has none to suggest
 MAX_WEIGHTS = 300_000  # of a network in a page, some megabytes
-NEAR_ENOUGH = math.log(2.5)  # from the preferred size, as a ratio
+TELLING = 100  # weights from which on a network shows something
 SUBJECTS, NETWORKS = 8, 4  # of a claim that are looked at for one that a page can hold
 SHOWN_WORDS = 512  # of an input in a line of Python
 SUGGESTED, SUGGESTED_POINTS = 8, 3  # inputs that come with a net in a page, where they are words or numbers
@@ -303,7 +303,8 @@ def shown_subject(claim: Claim) -> Subject | None:
         if isinstance(each.weights, Weights) and (count := each.weights.sizes.nonzero) <= MAX_NONZERO:
             rank = (each.spec is None, abs(math.log(count / TYPICAL)))
             best, least = (each, rank) if rank < least else (best, least)
-        if least < (False, NEAR_ENOUGH) or (best and seen >= NETWORKS):  # further ones may take seconds
+        telling = best is not None and best.spec is not None and best.weights.sizes.nonzero >= TELLING
+        if telling or (best and seen >= NETWORKS):  # further ones may take seconds
             break
     return best
 
