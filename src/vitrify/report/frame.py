@@ -32,13 +32,14 @@ class Place(NamedTuple):
 
 
 ATLAS = Place("atlas", "Atlas", "index.html")
+STORIES = Place("stories", "Stories", "stories.html")
 MAPS = Place("maps", "Maps", "maps.html")
 GLASS = Place("glass", "Glass box", "glass")
 LANDSCAPE = Place("landscape", "Landscape", "landscape.html")
 CURVES = Place("curves", "Curves", "curves")
 WATCH = Place("watch", "Watch", "watch")
-WRITTEN = (ATLAS, MAPS)  # what is in the folder that `vitrify atlas` writes
-LIVE = (ATLAS, MAPS, GLASS, LANDSCAPE, CURVES, WATCH)  # what `vitrify serve` has
+WRITTEN = (ATLAS, STORIES, MAPS)  # what is in the folder that `vitrify atlas` writes
+LIVE = (ATLAS, STORIES, MAPS, GLASS, LANDSCAPE, CURVES, WATCH)  # what `vitrify serve` has
 
 
 @cache
@@ -70,7 +71,7 @@ def around(here: str, root: str, places: Sequence[Place]) -> JsonObject:
 def live(text: str) -> str:
     """A page as it was written, with all the places of the app in its bar."""
     bar = environment().get_template("bar.html.j2")
-    for here, root in product((ATLAS.key, MAPS.key), ("", "../")):
+    for here, root in product((place.key for place in WRITTEN), ("", "../")):
         written = bar.render(here=here, root=root, places=WRITTEN)
         text = text.replace(written, bar.render(here=here, root="/", places=LIVE))
     return text
