@@ -53,6 +53,8 @@ if TYPE_CHECKING:
     from vitrify.net.weights import Sizes as Sizes
     from vitrify.net.weights import Weights as Weights
     from vitrify.rechecking import recheck as recheck
+    from vitrify.report.live import GlassBox as GlassBox
+    from vitrify.report.live import glass_box as glass_box
     from vitrify.sandboxes import catalogue as sandboxes
     from vitrify.sandboxes.catalogue import examples as examples
     from vitrify.spec import find_spec

@@ -13,6 +13,7 @@ SRC = Path(__file__).parents[2] / "src" / "vitrify"
 LAYERS = [
     "errors",
     "limits",
+    "interrupts",
     "encoding",
     "files",
     "intervals",

@@ -10,6 +10,7 @@ from functools import partial
 from typing import TextIO
 
 from vitrify.errors import SpecWarning, VitrifyError
+from vitrify.interrupts import ending
 
 
 def main() -> None:
@@ -30,14 +31,19 @@ def main() -> None:
 
 def _run(app: Callable[[], None]) -> None:
     try:
-        app()
+        with ending():
+            app()
     except VitrifyError as error:
         _stop(str(error))
     except BrokenPipeError:  # the reader of our output has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
+    except KeyboardInterrupt as stop:
+        from vitrify.cli.options import end
+
+        sys.exit(end(stop))
     except (OSError, MemoryError) as error:
-        _stop(f"the system refused: {error or type(error).__name__}")
+        _stop(f"the system refused: {str(error) or type(error).__name__}")
 
 
 def _stop(message: str) -> None:

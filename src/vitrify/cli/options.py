@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import signal
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from functools import cached_property
@@ -76,6 +78,12 @@ def within(doing: str, seconds: float | None, memory: float | None) -> AbstractC
     return limited(doing, seconds, MEMORY_SHARE * memory_of_machine() if memory is None else memory * 2**30)
 
 
+def end(stop: KeyboardInterrupt) -> int:
+    """Say that a command was interrupted; return its exit code, 128 and the number of the signal."""
+    sys.stderr.write(f"interrupted{f': {stop}' if str(stop) else ''}\n")
+    return 128 + int(getattr(stop, "number", signal.SIGINT))
+
+
 def browse(address: str) -> None:
     """Open an address in the user's browser."""
     import webbrowser
@@ -130,7 +138,13 @@ class Commands(TyperGroup):
 
 
 class Command(TyperCommand):
-    """A command."""
+    """A command; where it is interrupted, its last words say what is kept."""
+
+    def invoke(self, ctx: Context) -> object:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt as stop:
+            raise SystemExit(end(stop)) from None
 
     def get_params(self, ctx: Context) -> list[Parameter]:
         return [_unconverted(parameter) for parameter in super().get_params(ctx)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import signal
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
@@ -23,6 +24,7 @@ from vitrify.cli.options import (
 )
 from vitrify.cli.render import TextTable, console, json_line, parameters, show, tell
 from vitrify.errors import InputError
+from vitrify.interrupts import Interrupted
 
 if TYPE_CHECKING:
     from vitrify.learn.plan import MemberGroup
@@ -124,10 +126,9 @@ def _train_on_workers(
             each = f"{count} worker{'s' * (count != 1)} with {pool.device} each"
             with _progress(groups, as_json, each) as (replace, add):
                 records = train_on_workers(groups, store, pool, callback=_sweep_lines(replace, add), retry=retry)
-    except KeyboardInterrupt:
-        err = console(stderr=True)
-        err.print(f"interrupted; the same command resumes from the last checkpoints in {store.path}")
-        raise typer.Exit(1) from None
+    except KeyboardInterrupt as stop:
+        number = getattr(stop, "number", signal.SIGINT)
+        raise Interrupted(f"the same command resumes from the last checkpoints in {store.path}", number) from None
     _show_records(records, store, as_json)
 
 

@@ -18,6 +18,7 @@ from vitrify.files import whole_folder
 from vitrify.net.architecture import SequenceArchitecture, to_json
 from vitrify.net.conv import Convolutional
 from vitrify.net.folder import file_of
+from vitrify.net.folder import write_tensors as write_safetensors
 from vitrify.net.sparse import dense
 from vitrify.net.weights import Weights
 
@@ -73,11 +74,9 @@ def blank(net: SequenceArchitecture, length: int = 0) -> Array:
 
 
 def write_tensors(path: Path, arrays: Mapping[str, Array], precision: str) -> None:
-    """Write arrays in one precision; contiguous, because safetensors writes anything else wrongly."""
-    from safetensors.numpy import save_file
-
+    """Write arrays in one precision."""
     flat = {name: np.ascontiguousarray(arrays[name], dtype=precision) for name in sorted(arrays)}
-    save_file(flat, path, metadata={"format": "pt"})
+    write_safetensors(flat, path, {"format": "pt"})
 
 
 def tensors(path: Path) -> dict[str, Array]:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 
+from vitrify.interrupts import Interrupted, careful
 from vitrify.learn.models.catalogue import Family
 from vitrify.learn.models.catalogue import make as make_model
 from vitrify.learn.plan import Axes, MemberGroup, plan
 from vitrify.learn.program import First, Probe, TrainingProgram
 from vitrify.learn.recipe import Recipe
 from vitrify.learn.records import Record
-from vitrify.learn.runs import Run
+from vitrify.learn.runs import Run, RunList
 from vitrify.learn.store import RunStore
 from vitrify.learn.trainer import CHECKPOINT_SECONDS, Callback, Trainer
 from vitrify.sandboxes.catalogue import Sandbox
@@ -30,7 +32,7 @@ def train(
     callback: Callback | None = None,
     checkpoint_seconds: float = CHECKPOINT_SECONDS,
     devices: int = 1,
-) -> list[Run]:
+) -> RunList:
     """Train `members` seeds of every combination of the axes, and return their runs in order.
 
     Members that share shapes are one compiled program. With a `store`, runs that it holds are not trained again, killed
@@ -43,7 +45,7 @@ def train(
     """
     family = make_model(model) if isinstance(model, str) else model
     source = make_sandbox(sandbox) if isinstance(sandbox, str) else sandbox
-    runs: list[Run] = []
+    runs = RunList()
     for group in plan(source, family, recipe or Recipe(), axes or {}, members):
         program = TrainingProgram(group, probes or {}, first, devices=devices)
         if store is None:
@@ -88,12 +90,19 @@ def _fit_in_store(
     program: TrainingProgram, store: RunStore, callback: Callback | None, checkpoint_seconds: float, retry: bool = False
 ) -> list[Record]:
     """Train what a store does not hold yet of a program's members, and return the records of all."""
-    with store.open_many(program.identities, retry=retry) as opened:
+    with store.open_many(program.identities, retry=retry) as opened, ExitStack() as stack:
+        asked: Callable[[], int] | None = None
         for held in opened.groups:
             trainer = Trainer.resume(program.only(held.numbers), held.latest(), held.lines())
             for event in trainer.events(checkpoint_seconds):
+                asked = asked or stack.enter_context(careful())  # there is something to save now
                 held.record(event)
                 if callback and not event.runs:
                     callback(event)
+                if (number := asked()) and not event.runs:
+                    if event.checkpoint is None:
+                        held.save(event.step, trainer.checkpoint(), {"seconds": event.seconds_before + event.seconds})
+                    kept = f"step {event.step:,} of {event.steps:,} is saved in {store.path}"
+                    raise Interrupted(f"{kept}; the same command resumes from there", number)
     known = {record.id: record for record in store.runs()}
     return [known[record.id] for record in opened.records]

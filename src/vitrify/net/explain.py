@@ -111,7 +111,8 @@ def _what(net: Architecture) -> str:
     cells = sum(1 for block in net.blocks if block.cell)
     details = f", {cells} of them with a recurrent cell," if cells else ""
     details += f"{'' if details else ','} run {net.loops} times over," if net.loops > 1 else ""
-    return f"a transformer of {len(net.blocks)} layers{details} that reads {reads}; {answers} ({net.output.kind})"
+    depth = f"{len(net.blocks)} layer{'' if len(net.blocks) == 1 else 's'}"
+    return f"a transformer of {depth}{details} that reads {reads}; {answers} ({net.output.kind})"
 
 
 def _head(weights: Weights[Transformer], label: HeadLabel, shown: int | None) -> HeadLines:

@@ -24,7 +24,7 @@ from vitrify import __version__
 from vitrify.arrays import Array, Arrays, Matrix
 from vitrify.encoding import JsonObject
 from vitrify.errors import FolderError
-from vitrify.files import recover, whole_folder, write_text
+from vitrify.files import recover, remedy, whole_folder, write_text
 from vitrify.net.architecture import Architecture, from_json, to_json
 from vitrify.net.labels import labels_of, labels_to_json
 from vitrify.net.sparse import Stack, is_sparse
@@ -130,11 +130,9 @@ def _is_ours(folder: Path) -> bool:
 
 
 def _write(weights: Weights[Architecture], folder: Path, spec: Spec | None) -> None:
-    from safetensors.numpy import save_file
-
     sparse = {name: list(array.shape) for name, array in sorted(weights.arrays.items()) if is_sparse(array)}
     # One metadata entry: safetensors does not keep the order of several.
-    save_file(_flat(weights.arrays), folder / "model.safetensors", metadata={"vitrify": json.dumps({"sparse": sparse})})
+    write_tensors(_flat(weights.arrays), folder / "model.safetensors", {"vitrify": json.dumps({"sparse": sparse})})
     write_json(folder / "labels.json", labels_to_json(weights.labels))
     write_text(folder / "README.md", card(weights))
     files = ["model.safetensors", "labels.json"]
@@ -152,6 +150,17 @@ def _write(weights: Weights[Architecture], folder: Path, spec: Spec | None) -> N
         "sha256": {name: _sha256(folder / name) for name in files},
     }
     write_json(folder / "config.json", config)
+
+
+def write_tensors(arrays: dict[str, Array], path: Path, metadata: dict[str, str]) -> None:
+    """Write arrays as safetensors, contiguous ones: it writes anything else wrongly."""
+    from safetensors import SafetensorError
+    from safetensors.numpy import save_file
+
+    try:
+        save_file(arrays, path, metadata=metadata)
+    except SafetensorError as error:  # as it calls what the system refuses
+        raise FolderError(f"{path.name} can't be written: {remedy(error)}") from None
 
 
 def _flat(arrays: Arrays) -> dict[str, Array]:

@@ -18,6 +18,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 
 from vitrify.errors import InputError, VitrifyError
+from vitrify.interrupts import see_to_it
 from vitrify.optional import need
 from vitrify.report.frame import STATIC
 from vitrify.report.live import SCRIPTS
@@ -39,7 +40,9 @@ def application(settings: ServerSettings | None = None) -> FastAPI:
             yield
 
     # No pages of FastAPI's own: they load scripts from elsewhere.
-    app = FastAPI(title="vitrify", lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None)
+    app = FastAPI(
+        title="vitrify", lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False
+    )
     app.state.site = site
     app.add_middleware(Guard, settings=site.settings)
     for kind in (HTTPException, VitrifyError):
@@ -71,7 +74,7 @@ async def _gone(request: Request, error: Exception) -> Response:
 async def _refused(request: Request, error: Exception) -> Response:
     """A refusal as a page for people and as JSON for programs."""
     error = error if isinstance(error, HTTPException) else HTTPException(422, str(error))
-    if request.url.path.startswith("/api/") or "text/html" not in request.headers.get("accept", ""):
+    if request.scope["path"].startswith("/api/") or "text/html" not in request.headers.get("accept", ""):
         return JSONResponse({"error": error.detail}, error.status_code, error.headers)
     site: WebApp = request.app.state.site
     return site.page("refused.html.j2", "", error.status_code, message=error.detail)
@@ -112,6 +115,7 @@ def server(settings: ServerSettings, places: Places | None = None, **options: An
 def serve(settings: ServerSettings) -> None:
     """Serve the app until it is interrupted."""
     running = server(settings)
+    see_to_it()
     with suppress(KeyboardInterrupt):  # it has ended in order
         running.run()
     if not running.started:  # it said why

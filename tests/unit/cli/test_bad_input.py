@@ -122,7 +122,7 @@ SPECS: list[tuple[str, str, str, list[str]]] = [
     ("no such state", "m.tm.toml", NEVER.replace("R go", "R gone"), ["m.tm.toml:7: a rule of 'go' goes to 'gone'"]),
     ("a sum of rules off", "m.ptm.toml", PTM, ["m.ptm.toml:6: the probabilities of 'go' on '_' must sum to 1", "3/4"]),
     ("sums of states off", "p.pfsa.json", PFSA, ["p.pfsa.json: ", "leave 'q' or to end there must sum to 1"]),
-    ("one node", "g.connectivity", "nodes: a\n", ["g.connectivity:1: there must be at least 2 nodes"]),
+    ("one node", "g.connectivity", "nodes: a\n", ["g.connectivity:1: there must be at least 2 nodes and at most"]),
     ("unknown task", "x.task.toml", 'task = "juggling"\n', ["x.task.toml:1: there is no task 'juggling'", "k-hop"]),
     (
         "task with four mistakes",

@@ -37,8 +37,8 @@ def test_rows_are_symmetric_with_every_node_beside_itself() -> None:
 
 BAD = {
     "empty": ("", [": the line 'nodes: …' is missing"]),
-    "one node": ("nodes: a\n", [":1: there must be at least 2 nodes, there are 1"]),
-    "count": ("# x\nnodes: 1\n", [":2: there must be at least 2 nodes, there are 1"]),
+    "one node": ("nodes: a\n", [":1: there must be at least 2 nodes and at most 10,000, there are 1"]),
+    "count": ("# x\nnodes: 1\n", [":2: the nodes must be a whole number from 2 to 10,000, is '1'"]),
     "twice": ("nodes: a b a a\n", [":1: the node 'a' is listed 3 times"]),
     "names": ("nodes: a-b c\n", [":1: the name of a node is a word without blanks and '-', not 'a-b'"]),
     "strange": (

@@ -24,6 +24,7 @@ globalThis.vitrify = { encoded, forward, inPage, unpack }; // for those who want
 
 const data = document.getElementById("net-data");
 if (data) {
+  const linked = location.hash.startsWith("#net?");
   state.check = check;
   prepare();
   find("copy")?.addEventListener("click", () => {
@@ -31,6 +32,6 @@ if (data) {
   });
   void open(inPage(JSON.parse(data.textContent))).then(() => {
     void check();
-    if (location.hash.startsWith("#net?")) document.getElementById("net").scrollIntoView();
+    if (linked) find("glass").scrollIntoView();
   });
 }

@@ -259,7 +259,10 @@ class Automaton(Spec):
 
     def reachable(self) -> Automaton:
         """Return the automaton without the states that no word reaches; names and order stay."""
-        order = sorted(reached([self.initial], self.transitions.__getitem__))
+        return self.numbered(sorted(reached([self.initial], self.transitions.__getitem__)))
+
+    def numbered(self, order: Sequence[int]) -> Automaton:
+        """Return the automaton of some of the states, which no transition leaves, in this order."""
         number = {state: index for index, state in enumerate(order)}
         return Automaton(
             states=tuple(self.states[state] for state in order),

@@ -18,6 +18,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from operator import gt
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
@@ -52,6 +53,7 @@ INFIX |= dict.fromkeys(("|", "or"), Infix("or", 3)) | dict.fromkeys(("&", "and")
 INFIX |= dict.fromkeys(("S", "since", *FUTURE[1]), Infix("S", 5))
 TEMPORAL = ("Y", "O", "H", "S")
 HEADER = ("alphabet", "length")
+MAX_OPERATORS, MAX_NESTING = 20_000, 200  # of a formula: names that stand in each other could make it endless
 START: State = (0, (), None)
 
 
@@ -72,6 +74,7 @@ class Formula(Headed):
         header = Header(lines_in(text), HEADER, file, problems)
         alphabet, length = header.alphabet(quoted=True), header.number()
         names: Names = {}
+        sizes: dict[int, tuple[int, int]] = {}
         result: Node | None = None
         for number, line in header.others:
             target, equals, body = line.partition("=")
@@ -80,6 +83,10 @@ class Formula(Headed):
                 problems.append(Problem("there is one formula, and it is the last line", file, number))
                 continue
             node = _FormulaParser(body if named else line, number, header, alphabet, names).parse()
+            if node is not None and any(map(gt, _sizes(node, sizes), (MAX_OPERATORS, MAX_NESTING))):
+                message = f"a formula may have {MAX_OPERATORS:,} operators, nested {MAX_NESTING} deep, also by names"
+                problems.append(Problem(message, file, number))
+                node = None
             if named:
                 names[target.strip()] = node
             else:
@@ -260,6 +267,23 @@ def _parts(node: Node) -> Iterator[Node]:
 def _depth(node: Node) -> int:
     inner = [_depth(part) for part in node[1:] if isinstance(part, tuple)]
     return max(inner, default=0) + (node[0] in TEMPORAL)
+
+
+def _sizes(node: Node, known: dict[int, tuple[int, int]]) -> tuple[int, int]:
+    """Return the number of operators of a formula, and how deep they are nested.
+
+    `known` holds what was counted already, by the identity of parts: what has a name is looked at once.
+    """
+    waiting = [node]
+    while waiting:
+        parts = [part for part in waiting[-1][1:] if isinstance(part, tuple)]
+        missing = [part for part in parts if id(part) not in known]
+        if missing:
+            waiting += missing
+        else:
+            inner = [known[id(part)] for part in parts]
+            known[id(waiting.pop())] = 1 + sum(size for size, _ in inner), 1 + max((d for _, d in inner), default=0)
+    return known[id(node)]
 
 
 def _text(node: Node) -> str:
