@@ -5,6 +5,7 @@ Nothing on a page depends on when it was written: times and days come with the e
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import groupby
@@ -105,6 +106,8 @@ class Site:
             "refresh": REFRESH if verdicts["being checked"] else None,
         }
         put(self.out / "index.html", page("index.html.j2", "atlas", **values))
+        words = {row.name: " ".join([row.name.replace("_", " "), row.headline.doc, row.id]).lower() for row in rows}
+        put(self.out / "words.js", f"window.CLAIM_WORDS = {json.dumps(words, ensure_ascii=False)};\n")
         maps: JsonObject = {"survey": survey(self.rows), "architectures": architectures(self.rows)}
         put(self.out / "maps.html", page("maps.html.j2", "maps", **maps))
         known = told(self.figures)
@@ -123,7 +126,6 @@ class Site:
             "declared": len(declared),
             "certified": wording.certified_briefly(row.outcome.certificates) if row.outcome else "",
             "picture": self.figures[row.name].size if row.name in self.figures else None,
-            "words": " ".join([row.name.replace("_", " "), row.headline.doc, row.id]).lower(),
         }
 
     def _head(self, row: AtlasEntry, root: str) -> JsonObject:
