@@ -29,8 +29,8 @@ from vitrify.report.frame import STATIC, page
 from vitrify.report.live import LiveNets, embedded, python_of, script, styles
 from vitrify.report.mathematics import markup, sentence_of
 from vitrify.report.recorded import written
+from vitrify.report.stories import available
 from vitrify.report.stories import content as story_content
-from vitrify.report.stories import told
 from vitrify.report.tables import by_subject, criteria, line, tables
 from vitrify.report.wording import duration, number
 
@@ -77,7 +77,7 @@ class Site:
         put(self.out / "static" / "live.css", styles())
         keep_only(self.out / "static", {path.name for path in STATIC.iterdir()} | {"live.js", "live.css"})
         keep_only(self.out / "claims", {f"{name}.{kind}" for name in self.rows for kind in ("html", "json")})
-        keep_only(self.out / "stories", {f"{story.key}.html" for story in told(self.figures)})
+        keep_only(self.out / "stories", {f"{story.key}.html" for story in available(self.figures)})
         keep_only(self.out / "figures", {f"{name}.{kind}" for name in self.figures for kind in ("svg", "png")})
 
     def update(self, row: AtlasEntry) -> None:
@@ -110,7 +110,7 @@ class Site:
         put(self.out / "words.js", f"window.CLAIM_WORDS = {json.dumps(words, ensure_ascii=False)};\n")
         maps: JsonObject = {"survey": survey(self.rows), "architectures": architectures(self.rows)}
         put(self.out / "maps.html", page("maps.html.j2", "maps", **maps))
-        known = told(self.figures)
+        known = available(self.figures)
         put(self.out / "stories.html", page("stories.html.j2", "stories", stories=known))
         for story in known:
             about: JsonObject = {"story": story_content(story, self.figures, self.rows), "stories": known}

@@ -57,7 +57,7 @@ def stories() -> tuple[Story, ...]:
     return tuple(Story(steps=tuple(Step(**step) for step in each.pop("step")), **each) for each in known)
 
 
-def told(figures: Mapping[str, Drawing]) -> list[Story]:
+def available(figures: Mapping[str, Drawing]) -> list[Story]:
     """Return the stories whose figures are all there."""
     return [story for story in stories() if all(name in figures for name in story.claims)]
 
@@ -67,8 +67,8 @@ def content(story: Story, figures: Mapping[str, Drawing], claims: Container[str]
     marked = need("markupsafe", "report").Markup
     steps = []
     for step in story.steps:
-        whole = json.loads(figures[step.claim].data)
-        shown = {**whole, "title": "", "planes": [whole["planes"][at] for at in step.planes], "slider": step.slider}
+        drawn = json.loads(figures[step.claim].data)
+        shown = {**drawn, "title": "", "planes": [drawn["planes"][at] for at in step.planes], "slider": step.slider}
         data = json.dumps(shown, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
         known = {"title": step.title, "claim": step.claim, "sentence": sentence_of(step.claim), "figure": marked(data)}
         steps.append({**known, "text": markup(step.text, claims, "../"), "do": markup(step.do, claims, "../")})

@@ -12,7 +12,7 @@ from vitrify.claims import is_learned
 from vitrify.report.evidence import AtlasEntry, recorded
 from vitrify.report.figures import Drawing, Drawings
 from vitrify.report.site import Site
-from vitrify.report.stories import content, stories, told
+from vitrify.report.stories import available, content, stories
 
 SIZE = (1).to_bytes(4, "big")
 SMALL = b"\0" * 16 + SIZE + SIZE
@@ -28,13 +28,13 @@ def test_there_are_five_stories_and_a_screen_of_text_in_each_step() -> None:
             assert not step.slider or len(step.slider) == len(step.planes)
 
 
-def test_a_story_is_told_only_where_all_its_figures_are() -> None:
+def test_a_story_is_there_only_where_all_its_figures_are() -> None:
     first = stories()[0]
     planes = [{"title": str(at), "marks": ["<b>"]} for at in range(9)]
     one = Drawing("", json.dumps({"title": "whole", "columns": 2, "planes": planes, "legend": []}), SMALL)
     figures = dict.fromkeys(first.claims, one)
-    assert told(figures) == [first]
-    assert told(dict(list(figures.items())[1:])) == []
+    assert available(figures) == [first]
+    assert available(dict(list(figures.items())[1:])) == []
     steps = content(first, figures, HEADLINES)["steps"]
     assert "<" not in steps[0]["figure"]
     shown = json.loads(steps[2]["figure"])
