@@ -42,6 +42,7 @@ Sabotage = Callable[[Subject], Subject]
 ATTENTIONS: tuple[Attention, ...] = ("softmax", "sparsemax", "hard")
 SOFT = ATTENTIONS[:2]
 EVERYTHING = slice(None)
+SAMPLES = 200  # random strings of an n-gram model
 
 
 # Sweeps
@@ -205,7 +206,7 @@ def check_ngram(subject: Subject) -> Evidence:
     listed, units = sum(map(len, model.contexts())), sum(units.stop - units.start for units in table)
     declared = {"table_units": listed, "table_weights": sum(map(len, model.levels[1:]))}
     measured = {"table_units": units, "table_weights": sum(map(nonzeros, rows))}
-    return check_net(subject, declared, measured, max_length=8)
+    return check_net(subject, declared, measured, max_length=8, samples=SAMPLES)
 
 
 # Saboteurs

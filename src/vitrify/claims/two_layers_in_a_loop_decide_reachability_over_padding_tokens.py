@@ -41,9 +41,9 @@ from vitrify.spec.tasks.reachability import Reachability
 
 CASES: tuple[tuple[int, Attention, int], ...] = (  # nodes, attention, random graphs
     (3, "softmax", 64),
-    (4, "hard", 400),
-    (5, "softmax", 64),
-    (6, "sparsemax", 32),
+    (4, "hard", 800),
+    (5, "softmax", 160),
+    (6, "sparsemax", 40),
     (10, "softmax", 2),
 )
 WORK = 1e7  # multiplications spent on words beyond those listed
