@@ -61,7 +61,7 @@ from vitrify.spec.automata.families import (
 )
 
 LENGTHS = (10, 100, 1000)
-SAMPLES = {10: 500, 100: 100, 1000: 4}  # random words for each automaton, of each length
+SAMPLES = {10: 1000, 100: 200, 1000: 4}  # random words for each automaton, of each length
 WORK = 1e7  # multiplications spent on words that exercise single weights
 POSITIONS = "pos_embed.W_pos"
 
