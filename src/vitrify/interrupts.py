@@ -53,17 +53,17 @@ def careful() -> Iterator[Callable[[], int]]:
 
     A second one interrupts as usual.
     """
-    asked = 0
+    signaled = 0
 
     def handler(number: int, frame: FrameType | None) -> None:
-        nonlocal asked
-        if asked:
+        nonlocal signaled
+        if signaled:
             _raise(number, frame)
         _heard.set()
-        asked = number
+        signaled = number
 
     with _handled(handler):
-        yield lambda: asked
+        yield lambda: signaled
 
 
 def see_to_it() -> None:

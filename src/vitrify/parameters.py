@@ -129,12 +129,8 @@ class Parameter:
         kind = "choice" if self.choices else self.type.__name__ if self.type in WORDS else "text"
         within = self.within or Within()
         about = {"name": self.name, "kind": kind, "allowed": self.allowed, "help": self.help, "required": self.required}
-        return about | {
-            "low": within.low,
-            "high": within.high,
-            "choices": list(self.choices),
-            "default": None if self.required else plain(self.default),
-        }
+        default = None if self.required else plain(self.default)
+        return about | {"low": within.low, "high": within.high, "choices": list(self.choices), "default": default}
 
 
 def described(kind: Any) -> tuple[Parameter, ...]:
@@ -398,5 +394,5 @@ def shown(value: object) -> str:
 
 def _named(hint: object) -> bool:
     """Return whether a value is of a class of this package, so that text is its file or name."""
-    kinds = [class_of(bare(each)) for each in options(hint) or (hint,)]
+    kinds = (class_of(bare(each)) for each in options(hint) or (hint,))
     return all(isinstance(kind, type) and kind not in (*WORDS, tuple) for kind in kinds)

@@ -77,7 +77,7 @@ class Record:
             outcome |= {"ended": result["ended"], "seconds": result.get("seconds", 0.0)}  # not in old stores
             return cls(**begun, **outcome, state=result["state"], step=result["step"])
         line = last(folder / "log.jsonl") if run in runs else None
-        with disk.whole(folder / "log.jsonl"):
+        with disk.readable(folder / "log.jsonl"):
             values = groups.line_of(line, runs.index(run)) if line else {}
         running = Lock.holder(folder / "lock")
         state = "running" if running else "partial" if groups.begun(folder) else "new"

@@ -60,7 +60,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Entry:
+class LeaderboardEntry:
     """A method on the leaderboard."""
 
     method: str
@@ -154,7 +154,7 @@ def run(method: Finder, folder: Path, answers: Path) -> Iterator[Row]:
         yield measure(truth, find(method, folder, name), judge)
 
 
-def read_entry(path: Path) -> Entry:
+def read_entry(path: Path) -> LeaderboardEntry:
     """Read an entry of the leaderboard; all that is wrong with it becomes one message."""
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
@@ -174,8 +174,8 @@ def read_entry(path: Path) -> Entry:
     problems += [f"{path}: two rows are about {place}" for place in set(places) if places.count(place) > 1]
     if problems:
         raise SpecError(problems)
-    kept = tuple(Row(**row) for row in rows)
-    return Entry(data["method"], data["about"], kept, str(data.get("link", "")))
+    results = tuple(Row(**row) for row in rows)
+    return LeaderboardEntry(data["method"], data["about"], results, str(data.get("link", "")))
 
 
 def _faults(row: object) -> Iterator[str]:
@@ -199,14 +199,14 @@ def interval(values: Sequence[float]) -> tuple[float, float, float]:
     return float(array.mean()), float(low), float(high)
 
 
-def summary(entry: Entry, rendering: str) -> dict[str, tuple[float, float, float]]:
+def summary(entry: LeaderboardEntry, rendering: str) -> dict[str, tuple[float, float, float]]:
     """Return mean and interval of each number over the puzzles of one rendering; empty if there are none."""
     rows = [row for row in entry.rows if row.rendering == rendering]
     columns = {key: [value for row in rows if (value := getattr(row, key)) is not None] for key in NUMBERS}
     return {key: interval(values) for key, values in columns.items() if values}
 
 
-def table(entries: Sequence[Entry]) -> list[tuple[str, str, int, dict[str, tuple[float, float, float]]]]:
+def table(entries: Sequence[LeaderboardEntry]) -> list[tuple[str, str, int, dict[str, tuple[float, float, float]]]]:
     """Return rendering, method, number of puzzles and summary, best AUC first within a rendering."""
     lines = []
     for rendering in RENDERINGS:
@@ -222,7 +222,7 @@ def cell(numbers: tuple[float, float, float] | None) -> str:
     return "–" if numbers is None else f"{numbers[0]:.3f} [{numbers[1]:.2f}, {numbers[2]:.2f}]"
 
 
-def page(entries: Sequence[Entry]) -> str:
+def page(entries: Sequence[LeaderboardEntry]) -> str:
     """Return the leaderboard as Markdown."""
     about = [f"| {f'[{e.method}]({e.link})' if e.link else f'`{e.method}`'} | {e.about} |" for e in entries]
     lines = [TITLE, "", INTRODUCTION, "", "| method | what it does |", "| --- | --- |", *about]
@@ -239,7 +239,7 @@ def page(entries: Sequence[Entry]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def harder(entry: Entry, rendering: str) -> tuple[int, float, float, float]:
+def harder(entry: LeaderboardEntry, rendering: str) -> tuple[int, float, float, float]:
     """Return on how many puzzles a method was run plain and in another rendering, and by how much its AUC is lower.
 
     The mean difference has a bootstrap interval over puzzles.
