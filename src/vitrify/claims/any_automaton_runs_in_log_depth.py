@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from vitrify.claims._figures import curves, layers_of_automata, show
+from vitrify.claims._figures import attention_of, curves, layers_of_automata, show
 from vitrify.claims._nets import (
     Claim,
     Evidence,
@@ -82,7 +82,11 @@ def sabotage(subject: Subject) -> Subject:
     return zeroed(subject, f"blocks.{len(subject.weights.architecture.blocks) // 2}.attn.W_V")
 
 
-FIGURE = show(layers_of_automata, curves("layers, heads, width at T = {}", 2, "length T", "width", "2x"))
+FIGURE = show(
+    layers_of_automata,
+    curves("layers, heads, width at T = {}", 2, "length T", "width", "2x"),
+    *attention_of(subjects, *((layer, 0) for layer in range(4)), word="abbaabbabaababba", number=3),
+)
 CLAIM = Claim(
     subjects, check, sabotage, id="R14", standing="theorem", certified="proved", budget_seconds=20, figure=FIGURE
 )
