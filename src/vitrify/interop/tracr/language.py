@@ -121,7 +121,8 @@ Full = FullValue
 
 class SequenceMap(SOp):
     def __init__(self, f: Function, fst: SOp, snd: SOp, sign: object = None) -> None:
-        self.f, self.inner, self.sign = f, (_need(SOp, fst), _need(SOp, snd)), sign
+        self.f, self.sign = f, sign
+        self.inner: tuple[SOp, ...] = (_need(SOp, fst), _need(SOp, snd))
 
     def __call__(self, word: Sequence[Value]) -> list[Value]:
         rows = zip(*(inner(word) for inner in self.inner), strict=True)

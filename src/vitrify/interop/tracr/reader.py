@@ -239,7 +239,7 @@ class _Converter:
         self._parts: dict[int, TracrPart] = {}
         self._kept: list[object] = []  # so that identities stay unique
         self._codes: dict[str, Any] = {}
-        table = {(text,): plain(symbol) for text, symbol in named.items()}
+        table: dict[tuple[Value, ...], Value] = {(text,): plain(symbol) for text, symbol in named.items()}
         self._tokens = tokens if all(text == value for (text,), value in table.items()) else apply(Table(table), tokens)
 
     def part(self, sop: language.SOp) -> TracrPart:
