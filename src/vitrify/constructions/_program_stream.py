@@ -150,7 +150,10 @@ class Stream:
         return Form(Affine.copy(self.net.embed("token", OneHot(self.program.alphabet, void=True), table)))
 
     def name(self, node: Expr) -> str:
-        return self.named(self.text(node))
+        name = self.named(self.text(node))
+        if node in self.values.lines:
+            self.net.lines[name] = self.values.lines[node]
+        return name
 
     def text(self, node: Expr) -> str:
         if node in self.values.names:

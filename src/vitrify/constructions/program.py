@@ -17,6 +17,7 @@ with a point per value). Readers take what they need by a linear map where that 
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -42,6 +43,7 @@ from vitrify.spec.programs.selectors import Atom, conjunctions
 from vitrify.spec.programs.values import symbols_of
 
 WHICH: dict[str, Which] = {"first": "first", "last": "last", "min": "first", "max": "last"}  # by position or by value
+MAX_FRAMES = 20_000  # of Python, for functions inside each other
 UNITS_UNKNOWN = (
     "a function takes units, and their layer and width, only where no linear map of what it reads will do, and that "
     "depends on the values that all parts of the program can have"
@@ -69,14 +71,25 @@ def program_net(
     program: Program, gather: bool = False, *, attention: Attention = "softmax", max_length: MaxLength | None = None
 ) -> Network:
     """Return the transformer of a program; `gather` puts all heads of one nesting into one layer."""
-    if max_length is not None and max_length != program.length:
-        raise BuildRefused(f"the program is for words to length {program.length}: change it there, or leave it out")
+    if max_length is not None and max_length > program.length:
+        raise BuildRefused(
+            f"--max-length {max_length}: the program's line 'length: {program.length}' says how long words are: "
+            f"write 'length: {max_length}' there, or leave --max-length out"
+        )
+    if max_length is not None:
+        program = replace(program, length=max_length, lines=program.values.lines)
     if program.ambiguities:
         raise BuildRefused("\n".join(map(str, program.ambiguities)))
+    limit = sys.getrecursionlimit()
     try:
+        sys.setrecursionlimit(max(limit, MAX_FRAMES))  # near the limit, NumPy raises other errors instead
         return replace(_compiled(program, attention), gather=gather)
     except RecursionError:
-        raise BuildRefused("hundreds of functions stand inside each other: use fewer of them") from None
+        deepest = program.values.lines.get(program.root)
+        line = "" if deepest is None else f"line {deepest}: "
+        raise BuildRefused(f"{line}hundreds of functions stand inside each other: use fewer of them") from None
+    finally:
+        sys.setrecursionlimit(limit)
 
 
 def _compiled(program: Program, attention: AttentionKind) -> Network:
