@@ -91,9 +91,12 @@ def _read(source: str) -> tuple[language.SOp, str, list[Compiled]]:
         if callable(sop) and not isinstance(sop, language.RASPExpr):
             sop = _attempt(path, sop)
     if not isinstance(sop, language.SOp):
-        found = [key for key, value in names.items() if isinstance(value, language.SOp)]
+        found = [key for key, value in names.items() if isinstance(value, language.SOp) and not key.startswith("_")]
         what = f"{name} is {'not there' if sop is None else f'a {type(sop).__name__}'}" if colon else "NAME is missing"
-        raise InputError(f"{source}: {what}; name an SOp ({', '.join(found) or 'there is none'}) or a function of none")
+        raise InputError(
+            f"{source}: {what}; name an SOp ({', '.join(found) or 'there is none'}), "
+            "or a function without arguments that returns one"
+        )
     return sop, name or path.stem, calls
 
 
