@@ -84,7 +84,9 @@ def _descend(
     part, donors, clean = max(reference.ready, key=lambda each: len(each[0].pairs))
     kinds, scale = _patches(wired.edges, circuit), scale_of(output, part, clean)
     rate = optax.cosine_decay_schedule(recipe.rate, recipe.steps)
-    optimizer = optax.chain(optax.clip_by_global_norm(1.0), optax.adamw(rate, weight_decay=recipe.decay))
+    optimizer = optax.chain(
+        optax.zero_nans(), optax.clip_by_global_norm(1.0), optax.adamw(rate, weight_decay=recipe.decay)
+    )
 
     def loss(relative: Arrays, rows: Array, shares: Array) -> Array:
         arrays = first | {name: value * size[name] for name, value in relative.items()}
