@@ -169,8 +169,8 @@ def draw(
 
     truth = read_json(answer, ANSWER)
     wired = read_judge(net or answer.parent.parent / answer.stem).wired
-    found = Result.from_json(read_json(result, RESULT)).within(wired.edges) if result else None
-    put(out, circuit_picture(wired, [(str(a), str(b)) for a, b, _ in truth["edges"]], found, str(truth["name"])))
+    predicted = Result.from_json(read_json(result, RESULT)).within(wired.edges) if result else None
+    put(out, circuit_picture(wired, [(str(a), str(b)) for a, b, _ in truth["edges"]], predicted, str(truth["name"])))
     show(False, {}, f"drawing → {out}")
 
 
@@ -184,9 +184,9 @@ def features(
     from vitrify.mechanisms.features import score_features
     from vitrify.mechanisms.puzzle import ANSWER, RESULT, read_json
 
-    found = asdict(score_features(read_json(answer, ANSWER), read_json(result, RESULT)))
-    cells = [(name, f"{value:.4g}") for name, value in found.items()]
-    show(as_json, found, TextTable(("", "value"), cells, "features"))
+    predicted = asdict(score_features(read_json(answer, ANSWER), read_json(result, RESULT)))
+    cells = [(name, f"{value:.4g}") for name, value in predicted.items()]
+    show(as_json, predicted, TextTable(("", "value"), cells, "features"))
 
 
 @app.command(cls=Command)

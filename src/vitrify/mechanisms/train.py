@@ -92,9 +92,9 @@ def _descend(
         arrays = first | {name: value * size[name] for name, value in relative.items()}
         words, others = (jnp.asarray(part.tokens[part.pairs[:, side]])[rows] for side in (0, 1))
         at = (jnp.arange(len(rows))[:, None], jnp.asarray(part.donor_positions)[rows])
-        given = {node: jax.lax.stop_gradient(value[at]) for node, value in runs.clean(arrays, others).items()}
+        donated = {node: jax.lax.stop_gradient(value[at]) for node, value in runs.clean(arrays, others).items()}
         want = runs(target, words, shares, {node: jnp.asarray(value)[rows] for node, value in donors.items()})[0]
-        far = distance(output, want, runs(arrays, words, shares, given)[0], scale)
+        far = distance(output, want, runs(arrays, words, shares, donated)[0], scale)
         where = jnp.asarray(part.mask[part.pairs[:, 0]])[rows]
         return (far * where).sum() / where.sum()
 
