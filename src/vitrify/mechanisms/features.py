@@ -143,7 +143,8 @@ class FeatureScore:
 def score_features(truth: JsonObject, data: JsonObject) -> FeatureScore:
     """Score probes (`{"probes": {"space=value": vector}}`) or dictionaries (`{"dictionary": {moment: vectors}}`)."""
     true = {
-        f"{each['name']}={each['value']}": (str(each["moment"]), np.array(each["vector"])) for each in truth["features"]
+        f"{each['name']}={each['value']}": (str(each["moment"]), np.array(each["vector"]))
+        for each in truth.get("features", ())
     }
     if ("probes" in data) == ("dictionary" in data):
         raise FolderError('a result about features must have either "probes" or "dictionary"')

@@ -141,9 +141,9 @@ def measure(truth: JsonObject, result: Result, judge: Judge) -> Row:
     rng = np.random.default_rng(0)
     halves = [{edge for edge in sorted(circuit) if rng.random() < 0.5} for _ in range(SUBSETS)]
     gaps = [abs(judge.faithfulness(circuit - cut) - (1 - judge.changed(sorted(cut)))) for cut in (circuit, *halves)]
-    question_of = str(truth["name"]), str(truth["rendering"])
+    about = str(truth["name"]), str(truth.get("rendering", "plain"))
     f1 = Agreement.of(circuit, true).f1
-    return Row(*question_of, checked.auc, f1, judge.faithfulness(circuit), 1 - float(np.mean(gaps)))
+    return Row(*about, checked.auc, f1, judge.faithfulness(circuit), 1 - float(np.mean(gaps)))
 
 
 def run(method: Finder, folder: Path, answers: Path) -> Iterator[Row]:
