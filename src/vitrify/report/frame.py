@@ -32,18 +32,20 @@ class Place(NamedTuple):
 
 
 ATLAS = Place("atlas", "Atlas", "index.html")
+STORIES = Place("stories", "Stories", "stories.html")
 MAPS = Place("maps", "Maps", "maps.html")
 GLASS = Place("glass", "Glass box", "glass")
 LANDSCAPE = Place("landscape", "Landscape", "landscape.html")
 CURVES = Place("curves", "Curves", "curves")
 WATCH = Place("watch", "Watch", "watch")
-WRITTEN = (ATLAS, MAPS)  # what is in the folder that `vitrify atlas` writes
-LIVE = (ATLAS, MAPS, GLASS, LANDSCAPE, CURVES, WATCH)  # what `vitrify serve` has
+WRITTEN = (ATLAS, STORIES, MAPS)  # what is in the folder that `vitrify atlas` writes
+LIVE = (ATLAS, STORIES, MAPS, GLASS, LANDSCAPE, CURVES, WATCH)  # what `vitrify serve` has
 PLAYGROUND = Place("playground", "Playground", "playground/index.html")
 GALLERY = Place("gallery", "Gallery", "docs/gallery.html")
 DOCS = Place("docs", "Docs", "docs/index.html")
+SEARCH = Place("search", "Search", "docs/search.html")
 # What `make site` puts into one folder: the atlas in a folder of its own, with pages of the project around it.
-SITE = (*(place._replace(address=f"atlas/{place.address}") for place in WRITTEN), PLAYGROUND, GALLERY, DOCS)
+SITE = (*(place._replace(address=f"atlas/{place.address}") for place in WRITTEN), PLAYGROUND, GALLERY, DOCS, SEARCH)
 BAR = re.compile(r'<nav aria-label="Parts of the site">.*?</nav>', re.DOTALL)
 BRAND = re.compile(r'(<a class="brand" href=")[^"]*')
 CURRENT = re.compile(r'aria-current="page">([^<]*)<')
