@@ -14,7 +14,7 @@ from functools import cached_property
 import jax.numpy as jnp
 import numpy as np
 
-from vitrify.arrays import Array, Arrays, Floats, Ints, namespace
+from vitrify.arrays import Array, Arrays, Floats, namespace
 from vitrify.mechanisms.domain import TIE, PatchDomain
 from vitrify.mechanisms.parts import Edge, NetWiring, Port, Writer
 from vitrify.net.architecture import Output
@@ -55,7 +55,7 @@ class CutRuns:
     def __call__(
         self,
         arrays: Arrays,
-        tokens: Ints,
+        tokens: Array,
         shares: Array,
         donors: Activities,
         clean: Activities | None = None,
@@ -69,7 +69,7 @@ class CutRuns:
         logits = net.forward(arrays, jnp.asarray(tokens), record=run.record, edit=run.edit)
         return logits, {node: run.activity(writer, len(tokens)) for node, writer in self.wired.writers.items()}
 
-    def clean(self, arrays: Arrays, tokens: Ints) -> dict[str, Array]:
+    def clean(self, arrays: Arrays, tokens: Array) -> dict[str, Array]:
         """Return the activations of all writers where nothing is patched."""
         return CutRuns(self.wired, ())(arrays, tokens, jnp.zeros(0), {})[1]
 
@@ -178,6 +178,6 @@ def distance(output: Output, clean: Array, logits: Array, scale: float | Array) 
 
 def scale_of(output: Output, part: PatchDomain, logits: Array) -> float:
     """Return the size of logits, of those that count: their standard deviation within a position."""
-    judged = np.asarray(logits)[part.mask[part.pairs[:, 0]]]
-    spread = np.std(judged, axis=None if output.kind in ("next", "values") else -1).mean()
+    counted = np.asarray(logits)[part.mask[part.pairs[:, 0]]]
+    spread = np.std(counted, axis=None if output.kind in ("next", "values") else -1).mean()
     return float(max(spread, 1e-9))

@@ -1,4 +1,4 @@
-r"""Run circuit finders on folders of puzzles, measure what they found, and compare methods in a table.
+r"""Run circuit finders on folders of puzzles, measure what they return, and compare methods in a table.
 
 Four numbers are measured of a method on a puzzle. The *circuit* is the $k$ edges with the highest scores, where $k$ is
 the true number of edges (or the edges that a method names without scores).
@@ -20,6 +20,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
+from functools import partial
 from importlib.util import module_from_spec, spec_from_file_location
 from itertools import islice
 from pathlib import Path
@@ -87,8 +88,8 @@ def finder(name: str) -> Finder:
     if not file.is_file() or spec is None or spec.loader is None:
         raise InputError(f"can't read {file}: there is no such file")
     module = module_from_spec(spec)
-    found = _guarded(f"{file} can't be imported", lambda: spec.loader.exec_module(module) or module)  # type: ignore[union-attr]
-    made = getattr(found, function or "find", None)
+    _guarded(f"{file} can't be imported", partial(spec.loader.exec_module, module))
+    made = getattr(module, function or "find", None)
     if not callable(made):
         raise InputError(
             f"{file} must have a function {function or 'find'}(folder) that returns a score for every edge"
@@ -121,10 +122,10 @@ def find(method: Finder, folder: Path, name: str) -> Result:
         shutil.copytree(model if model.is_dir() else folder / name, copy)
         if model.is_dir():
             shutil.copy(folder / "questions" / f"{name}.json", copy / "question.json")
-        found = method(copy)
-    if not isinstance(found, Mapping) or not all(isinstance(edge, tuple) and len(edge) == 2 for edge in found):
+        scores = method(copy)
+    if not isinstance(scores, Mapping) or not all(isinstance(edge, tuple) and len(edge) == 2 for edge in scores):
         raise InputError(f"a method must return a mapping from edges (from, to) to numbers, on {name} it did not")
-    return Result.from_json({"scores": [[*edge, number] for edge, number in found.items()]})
+    return Result.from_json({"scores": [[*edge, number] for edge, number in scores.items()]})
 
 
 def measure(truth: JsonObject, result: Result, judge: Judge) -> Row:
@@ -140,9 +141,9 @@ def measure(truth: JsonObject, result: Result, judge: Judge) -> Row:
     rng = np.random.default_rng(0)
     halves = [{edge for edge in sorted(circuit) if rng.random() < 0.5} for _ in range(SUBSETS)]
     gaps = [abs(judge.faithfulness(circuit - cut) - (1 - judge.changed(sorted(cut)))) for cut in (circuit, *halves)]
-    question_of = str(truth["name"]), str(truth["rendering"])
+    about = str(truth["name"]), str(truth.get("rendering", "plain"))
     f1 = Agreement.of(circuit, true).f1
-    return Row(*question_of, checked.auc, f1, judge.faithfulness(circuit), 1 - float(np.mean(gaps)))
+    return Row(*about, checked.auc, f1, judge.faithfulness(circuit), 1 - float(np.mean(gaps)))
 
 
 def run(method: Finder, folder: Path, answers: Path) -> Iterator[Row]:
@@ -174,8 +175,8 @@ def read_entry(path: Path) -> LeaderboardEntry:
     problems += [f"{path}: two rows are about {place}" for place in set(places) if places.count(place) > 1]
     if problems:
         raise SpecError(problems)
-    results = tuple(Row(**row) for row in rows)
-    return LeaderboardEntry(data["method"], data["about"], results, str(data.get("link", "")))
+    checked = tuple(Row(**row) for row in rows)
+    return Entry(data["method"], data["about"], checked, str(data.get("link", "")))
 
 
 def _faults(row: object) -> Iterator[str]:

@@ -103,10 +103,10 @@ def edge_pruning(judge: Judge) -> Scores:
     part, donors, clean = max(judge.ready, key=lambda each: len(each[0].pairs))
     some = _some(part, PRUNING_PAIRS)
     words = part.pairs[some, 0]
-    replaced = {node: value[some] for node, value in donors.items()}
+    donated = {node: value[some] for node, value in donors.items()}
     with float64():
-        data = part.tokens[words], replaced, clean[some], part.mask[words], scale_of(judge.output, part, clean)
-        logits = _pruned(CutRuns(wired, wired.edges), in_jax(wired), *data)
+        data = part.tokens[words], donated, clean[some], part.mask[words], scale_of(judge.output, part, clean)
+        logits = _pruned(Runs(wired, wired.edges), in_jax(wired), *data)
     return dict(zip(wired.edges, np.asarray(logits).tolist(), strict=True))
 
 
@@ -120,8 +120,8 @@ def _pruned(
     def loss(logits: Array, key: Array) -> Array:
         noise = jax.random.uniform(key, logits.shape, minval=1e-6, maxval=1 - 1e-6)
         gates = jax.nn.sigmoid(jnp.log(noise) - jnp.log1p(-noise) + logits)
-        open_gates = jnp.clip(gates * (STRETCH[1] - STRETCH[0]) + STRETCH[0], 0, 1)
-        far = distance(output, clean, runs(arrays, tokens, 1 - open_gates, donors)[0], scale)
+        gate = jnp.clip(gates * (STRETCH[1] - STRETCH[0]) + STRETCH[0], 0, 1)
+        far = distance(output, clean, runs(arrays, tokens, 1 - gate, donors)[0], scale)
         return (far * where).sum() / where.sum() + SPARSITY * jax.nn.sigmoid(logits).mean()
 
     def step(carry: tuple[Array, Array], key: Array) -> tuple[tuple[Array, Array], None]:
@@ -192,11 +192,11 @@ def _gradients(judge: Judge, steps: list[float], zero: bool = False) -> Iterator
         words = part.pairs[:, 0]
         weight = contrast(judge.output, clean) * part.mask[words][..., None]
         own = {node: value[words] for node, value in activities(wired, part.tokens).items()}
-        replaced = {node: np.zeros_like(value) for node, value in donors.items()} if zero else donors
+        donated = {node: np.zeros_like(value) for node, value in donors.items()} if zero else donors
         start = np.tile(inputs, (len(words), 1))
         with float64():
-            runs, arrays = CutRuns(wired, wired.edges), in_jax(wired)
-            data = (runs, arrays, part.tokens[words], replaced, own, weight)
+            runs, arrays = Runs(wired, wired.edges), in_jax(wired)
+            data = (runs, arrays, part.tokens[words], donated, own, weight)
             yield np.mean([np.asarray(_slope(*data, step * start)) for step in steps], axis=0)
 
 

@@ -84,15 +84,17 @@ def _descend(
     part, donors, clean = max(reference.ready, key=lambda each: len(each[0].pairs))
     kinds, scale = _patches(wired.edges, circuit), scale_of(output, part, clean)
     rate = optax.cosine_decay_schedule(recipe.rate, recipe.steps)
-    optimizer = optax.chain(optax.clip_by_global_norm(1.0), optax.adamw(rate, weight_decay=recipe.decay))
+    optimizer = optax.chain(
+        optax.zero_nans(), optax.clip_by_global_norm(1.0), optax.adamw(rate, weight_decay=recipe.decay)
+    )
 
     def loss(relative: Arrays, rows: Array, shares: Array) -> Array:
         arrays = first | {name: value * size[name] for name, value in relative.items()}
         words, others = (jnp.asarray(part.tokens[part.pairs[:, side]])[rows] for side in (0, 1))
         at = (jnp.arange(len(rows))[:, None], jnp.asarray(part.donor_positions)[rows])
-        replaced = {node: jax.lax.stop_gradient(value[at]) for node, value in runs.clean(arrays, others).items()}
+        donated = {node: jax.lax.stop_gradient(value[at]) for node, value in runs.clean(arrays, others).items()}
         want = runs(target, words, shares, {node: jnp.asarray(value)[rows] for node, value in donors.items()})[0]
-        far = distance(output, want, runs(arrays, words, shares, replaced)[0], scale)
+        far = distance(output, want, runs(arrays, words, shares, donated)[0], scale)
         where = jnp.asarray(part.mask[part.pairs[:, 0]])[rows]
         return (far * where).sum() / where.sum()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -92,6 +93,9 @@ def test_recorded_renderings_are_of_networks_of_the_zoo() -> None:
     assert set(soften.recorded()) <= set(networks())
     assert set(train.recorded()) <= set(networks())
     assert sum(path.stat().st_size for path in train.RECORDED.glob("*.npz")) < 3_000_000
+    page = (Path(__file__).parents[3] / "docs" / "how-to" / "circuit-benchmark.md").read_text(encoding="utf-8")
+    counts = f"of the {len(networks())} networks, {len(soften.recorded())} have a softened rendering"
+    assert f"{counts} and {len(train.recorded())} a trained one" in page
     assert available("induction")[:2] == ("plain", "entangled")
     absent = next(name for name in networks() if name not in soften.recorded())
     with pytest.raises(InputError, match="there is no softened rendering"):
