@@ -20,8 +20,17 @@ from vitrify.web.examples import examples
 from vitrify.web.story import story_at
 
 Visit = Callable[..., Any]
-SHORT = ("door.ltl", "phrases.pcfg", "world.knowledge.toml", "faces.scene.toml", "weather.pfsa.json", "hops.task.toml")
-SHORT = (*SHORT, "towns.connectivity", "marked_palindromes.ptm.toml", "zigzag.maxout.json")
+SHORT = (
+    "door.ltl",
+    "phrases.pcfg",
+    "world.knowledge.toml",
+    "faces.scene.toml",
+    "weather.pfsa.json",
+    "hops.task.toml",
+    "towns.connectivity",
+    "marked_palindromes.ptm.toml",
+    "zigzag.maxout.json",
+)
 WINDOWS = [(width, scheme) for width in (1280, 390) for scheme in ("light", "dark")]
 LOGITS = """([packed, inputs]) => {
   const arrays = vitrify.unpack(packed.arrays);
