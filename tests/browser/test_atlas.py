@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 import pytest
 
@@ -39,10 +42,12 @@ def test_filters_choose_claims_and_stay_in_the_address(visit: Visit, atlas: str)
     page.keyboard.press("/")
     page.keyboard.type("automaton LOG")
     assert page.evaluate("document.activeElement.id") == "filter-text"
+    page.wait_for_function("window.CLAIM_WORDS")  # a file of its own, for who looks for a claim
     assert shown(page) == ["R14"]
     assert page.locator("#filter-count").text_content() == "1 of 8"
     assert not page.locator("#limits").is_visible()
     page.reload()
+    page.wait_for_function("window.CLAIM_WORDS && document.querySelectorAll('.claim:not([hidden])').length == 1")
     assert shown(page) == ["R14"]
     page.locator("#filter-text").fill("")
     page.select_option("#filter-part", "G")
@@ -133,3 +138,59 @@ def test_a_phone_has_no_page_wider_than_itself_and_colours_can_be_chosen(visit: 
     assert page.evaluate(paper) == dark != light
     page.get_by_role("button", name="Use light colours").click()
     assert page.evaluate(paper) == light
+
+
+# Every page -----------------------------------------------------------------------------------------------------------
+
+SMALL_TEXT = """() => [...document.querySelectorAll(".plot text, .plot p, .plot button, .plot span")].filter((each) => {
+  const seen = each.textContent.trim() && each.getBoundingClientRect().width;
+  return seen && parseFloat(getComputedStyle(each).fontSize) < 9;
+}).map((each) => each.textContent)"""
+CONTRAST = """() => {
+  const canvas = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+  const rgb = (color) => { canvas.clearRect(0, 0, 1, 1); canvas.fillStyle = color; canvas.fillRect(0, 0, 1, 1);
+    return [...canvas.getImageData(0, 0, 1, 1).data]; };
+  const light = ([r, g, b]) => [r, g, b].map((one) => one / 255)
+    .map((one) => (one <= 0.03928 ? one / 12.92 : ((one + 0.055) / 1.055) ** 2.4))
+    .reduce((sum, one, at) => sum + one * [0.2126, 0.7152, 0.0722][at], 0);
+  const behind = (each) => { for (let at = each; at; at = at.parentElement) {
+    const color = rgb(getComputedStyle(at).backgroundColor); if (color[3] === 255) return color; }
+    return [255, 255, 255]; };
+  const found = [];
+  for (const each of document.querySelectorAll("body *")) {
+    const own = [...each.childNodes].some((node) => node.nodeType === 3 && node.data.trim());
+    if (!own || !each.checkVisibility({ visibilityProperty: true })) continue;
+    if (each.closest(".plot svg g") || each.closest("[hidden], script, noscript")) continue;
+    const style = getComputedStyle(each), svg = each instanceof SVGElement;
+    const [one, two] = [light(rgb(svg ? style.fill : style.color)), light(behind(each))];
+    const ratio = (Math.max(one, two) + 0.05) / (Math.min(one, two) + 0.05);
+    if (ratio < 4.5) found.push(`${ratio.toFixed(2)}: ${each.textContent.trim().slice(0, 40)}`);
+  }
+  return found;
+}"""
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("width", "scheme"), [(390, "dark"), (390, "light"), (1280, "dark"), (1280, "light")])
+def test_every_page_can_be_read_and_stays_in_its_window(visit: Visit, atlas: str, width: int, scheme: str) -> None:
+    page = visit(f"{atlas}/index.html", viewport={"width": width, "height": 800}, color_scheme=scheme)
+    folder = Path(url2pathname(urlsplit(atlas).path))
+    for path in sorted(folder.rglob("*.html")):
+        page.goto(path.as_uri())
+        page.wait_for_function("[...document.querySelectorAll('.plot')].every(each => each.matches('.ready'))")
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, path.name
+        assert page.evaluate(SMALL_TEXT) == [], path.name
+        assert page.evaluate(CONTRAST) == [], path.name
+        for address in page.eval_on_selector_all("a[href]", "all => all.map(each => each.href)"):
+            target = Path(url2pathname(urlsplit(address).path))
+            assert not address.startswith("file:") or target.exists(), (path.name, address)
+
+
+def test_the_index_is_small_before_anything_is_touched(visit: Visit, atlas: str) -> None:
+    page = visit("about:blank")
+    loaded: list[int] = []
+    page.on("response", lambda answer: loaded.append(len(answer.body())) if answer.url.startswith("file:") else None)
+    page.goto(f"{atlas}/index.html")
+    page.wait_for_load_state("networkidle")
+    assert sum(loaded) < 300_000
+    assert not page.evaluate("!!window.CLAIM_WORDS")

@@ -56,10 +56,10 @@ def read(reader: Reader, name: str, part: Evidence) -> Any:
     if not isinstance(reader, str):
         return reader(name, part)
     if "{}" in reader:
-        found = re.search(re.escape(reader).replace(r"\{\}", r"([\d.,]*\d)"), name)
-        return float(found[1].replace(",", "")) if found else None
-    whole, mark, key = re.fullmatch(r"(.*?)(?:(\[|:)([^\]]+)\]?)?", reader).groups()  # type: ignore[union-attr]
-    value = part.measured(reader) if part.quantity(reader) else part.measured(whole)
+        match = re.search(re.escape(reader).replace(r"\{\}", r"([\d.,]*\d)"), name)
+        return float(match[1].replace(",", "")) if match else None
+    base, mark, key = re.fullmatch(r"(.*?)(?:(\[|:)([^\]]+)\]?)?", reader).groups()  # type: ignore[union-attr]
+    value = part.measured(reader) if part.quantity(reader) else part.measured(base)
     if value is None or part.quantity(reader) or not mark:
         return value
     return value[int(key)] if mark == "[" else value.get(key)
@@ -74,8 +74,8 @@ def named(pattern: str, default: str = "") -> Callable[[str], str]:
     """Return what a pattern finds in a subject's name: its first group."""
 
     def find(name: str) -> str:
-        found = re.search(pattern, name)
-        return found[1] if found else default
+        match = re.search(pattern, name)
+        return match[1] if match else default
 
     return find
 
@@ -156,15 +156,15 @@ def curves(
     wanted = pick if isinstance(pick, Mapping) else {"": pick}
 
     def draw(axes: Axes, evidence: Evidence) -> None:
-        found: dict[tuple[tuple[float, float], ...], list[str]] = {}
+        lines: dict[tuple[tuple[float, float], ...], list[str]] = {}
         for name, part in evidence.parts.items():
             for label, key in wanted.items():
                 pairs = [(at, _entry(each, key)) for at, each in _numbered(part, pattern)]
                 line = tuple(sorted((at, value) for at, value in pairs if _number(value)))
                 if line:
-                    found.setdefault(line, []).append(f"{_group(by, name, part, name)}{label and f': {label}'}")
-        _lines(axes, found)
-        _finish(axes, [pair for line in found for pair in line], (xlabel, ylabel, log), laws)
+                    lines.setdefault(line, []).append(f"{_group(by, name, part, name)}{label and f': {label}'}")
+        _lines(axes, lines)
+        _finish(axes, [pair for line in lines for pair in line], (xlabel, ylabel, log), laws)
 
     return draw
 
@@ -181,15 +181,15 @@ def sequence(
     """Return the panel with a curve for each subject through the entries of a quantity, over the numbers `at`."""
 
     def draw(axes: Axes, evidence: Evidence) -> None:
-        found: dict[tuple[tuple[float, float], ...], list[str]] = {}
+        lines: dict[tuple[tuple[float, float], ...], list[str]] = {}
         for name, part in evidence.parts.items():
             values = read(quantity, name, part)
             if isinstance(values, list | tuple) and values:
                 places = at(part) if callable(at) else at
                 line = tuple((float(x), float(value)) for x, value in zip(places, values, strict=False))
-                found.setdefault(line, []).append(name)
-        _lines(axes, found)
-        _finish(axes, [pair for line in found for pair in line], (xlabel, ylabel, log), laws)
+                lines.setdefault(line, []).append(name)
+        _lines(axes, lines)
+        _finish(axes, [pair for line in lines for pair in line], (xlabel, ylabel, log), laws)
 
     return draw
 
@@ -329,8 +329,8 @@ def _all_series(axes: Axes, series: Mapping[str, Sequence[tuple[float, float]]],
             axes.scatter(across, up, color=color, label=name, **SIGN)
 
 
-def _lines(axes: Axes, found: Mapping[tuple[tuple[float, float], ...], Sequence[str]]) -> None:
-    for number, (line, names) in enumerate(found.items()):
+def _lines(axes: Axes, lines: Mapping[tuple[tuple[float, float], ...], Sequence[str]]) -> None:
+    for number, (line, names) in enumerate(lines.items()):
         others = list(dict.fromkeys(names))
         label = _brief(others[0]) + (f" and {len(others) - 1} more" if len(others) > 1 else "")
         color = f"C{number % 10}"
@@ -357,9 +357,9 @@ def _numbered(part: Evidence, pattern: str) -> Iterator[tuple[float, Any]]:
     """Yield the number in the name of each quantity that fits a pattern, and what was measured."""
     form = re.compile(re.escape(pattern).replace(r"\{\}", r"([\d.,]*\d)"))
     for each in part.quantities:
-        found = form.fullmatch(each.name)
-        if found:
-            yield float(found[1].replace(",", "")), each.measured
+        match = form.fullmatch(each.name)
+        if match:
+            yield float(match[1].replace(",", "")), each.measured
 
 
 def _entry(value: Any, key: str | int | None) -> Any:

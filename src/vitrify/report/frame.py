@@ -32,13 +32,14 @@ class Place(NamedTuple):
 
 
 ATLAS = Place("atlas", "Atlas", "index.html")
+STORIES = Place("stories", "Stories", "stories.html")
 MAPS = Place("maps", "Maps", "maps.html")
 GLASS = Place("glass", "Glass box", "glass")
 LANDSCAPE = Place("landscape", "Landscape", "landscape.html")
 CURVES = Place("curves", "Curves", "curves")
 WATCH = Place("watch", "Watch", "watch")
-WRITTEN = (ATLAS, MAPS)  # what is in the folder that `vitrify atlas` writes
-LIVE = (ATLAS, MAPS, GLASS, LANDSCAPE, CURVES, WATCH)  # what `vitrify serve` has
+WRITTEN = (ATLAS, STORIES, MAPS)  # what is in the folder that `vitrify atlas` writes
+LIVE = (ATLAS, STORIES, MAPS, GLASS, LANDSCAPE, CURVES, WATCH)  # what `vitrify serve` has
 PLAYGROUND = Place("playground", "Playground", "playground/index.html")
 GALLERY = Place("gallery", "Gallery", "docs/gallery.html")
 DOCS = Place("docs", "Docs", "docs/index.html")

@@ -42,7 +42,7 @@ def parsed(path: Path) -> Any:
 
 @pytest.mark.jax
 def test_every_page_is_valid_and_says_its_language_and_title(site: Path) -> None:
-    assert len(pages(site)) == len(ROWS) + 2
+    assert len(pages(site)) == len(ROWS) + 3  # index, maps, stories
     for path in pages(site):
         tree = parsed(path)
         assert tree.get("lang") == "en"

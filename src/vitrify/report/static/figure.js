@@ -218,15 +218,34 @@
       if (this.data.title) plot.append(html("p", "plot-title", this.data.title));
       if (this.data.legend.length) plot.append(this.entries(this.data.legend));
       plot.append(this.grid);
+      if (this.data.slider?.length) plot.prepend(this.slider(this.data.slider));
       plot.classList.add("ready");
       new ResizeObserver(() => this.draw()).observe(plot);
+    }
+
+    /** A slider that shows one plane at a time. */
+    slider(names) {
+      const range = html("input", "frames");
+      const name = html("output", "frame-name");
+      Object.assign(range, { type: "range", min: 0, max: names.length - 1, value: 0 });
+      range.setAttribute("aria-label", "which picture");
+      const show = () => {
+        name.textContent = names[range.value];
+        this.planes.forEach((plane, at) => (plane.element.hidden = at !== Number(range.value)));
+        this.quiet();
+        this.planes[range.value].draw();
+      };
+      range.addEventListener("input", show);
+      this.data.columns = 1;
+      setTimeout(show);
+      return html("p", "sliding", range, name);
     }
 
     draw() {
       const width = this.plot.clientWidth;
       if (width === this.width) return;
       this.width = width;
-      const columns = Math.max(1, Math.min(this.data.columns, Math.floor(width / MIN_PLANE)));
+      const columns = Math.max(1, Math.min(this.data.columns, this.planes.length, Math.floor(width / MIN_PLANE)));
       this.grid.style.gridTemplateColumns = `repeat(${columns}, minmax(0, 1fr))`;
       for (const plane of this.planes) plane.draw();
     }
