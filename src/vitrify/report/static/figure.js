@@ -42,7 +42,7 @@
       const { data } = this;
       const width = this.area.clientWidth || MIN_PLANE;
       const most = Math.floor((width * 0.42) / CHARACTER);
-      const rows = ticks(data.y, ...this.ends(1), 5).map((value) => cut(named(data.y, value), most));
+      const rows = [3, 4, 5, 6].flatMap((some) => ticks(data.y, ...this.ends(1), some)).map((value) => cut(named(data.y, value), most));
       const left = Math.max(...rows.map((each) => each.length), 2) * CHARACTER + 10;
       const inner = width - left - 12;
       const count = Math.max(2, Math.min(8, Math.floor(inner / 62)));
