@@ -3,7 +3,7 @@
 python benchmarks/circuits.py methods 10          # all methods on 10 puzzles, in all renderings that exist
 python benchmarks/circuits.py methods             # on all of `GRADED`: docs/how-to/circuit-leaderboard/*.json
 python benchmarks/circuits.py soften              # networks without a recorded softness
-python benchmarks/circuits.py train [NAME…]       # networks without a trained rendering (all need one GPU hour or so)
+python benchmarks/circuits.py train [NAME…]       # networks without a trained rendering
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from vitrify.constructions.catalogue import build
 from vitrify.encoding import JsonObject
-from vitrify.report.frame import DOCS, GALLERY, SITE, STATIC, environment, page, with_bar
+from vitrify.report.frame import DOCS, SITE, STATIC, environment, page, with_bar
 from vitrify.report.live import embedded, packed, script, styles
 from vitrify.spec import read_spec
 from vitrify.spec.automata.automaton import Automaton
@@ -109,7 +109,7 @@ def finished(path: Path, out: Path, address: str) -> str:
 
 def in_frame(text: str, root: str, name: Path) -> str:
     """Return a page of the docs with the bar of the site on top, and its choice of colours."""
-    here = GALLERY.key if name.name == "gallery.html" else DOCS.key
+    here = next((place.key for place in SITE if place.address == name.as_posix()), DOCS.key)
     bar = environment().get_template("bar.html.j2").render(here=here, root=root, places=SITE)
     brand = f'<a class="brand" href="{root}index.html"><img src="{root}static/favicon.svg" alt="">vitrify</a>'
     header = f'<div class="site-bar">{brand}{bar}</div>'

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from vitrify.interop.diagnose.battery import diagnose as diagnose
     from vitrify.interop.export import export as export
     from vitrify.interop.nets import load as load
+    from vitrify.interop.tracr.reader import from_tracr as from_tracr
     from vitrify.learn.models import catalogue as models
     from vitrify.learn.recipe import Recipe as Recipe
     from vitrify.learn.runs import Run as Run

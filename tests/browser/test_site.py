@@ -24,7 +24,7 @@ PAGE = "<!DOCTYPE html><html><head><title>{0}</title></head><body><h1>{0}</h1><p
 
 
 def written(out: Path, folder: Path, names: tuple[str, ...]) -> Path:
-    """A site around a small atlas, with two networks in pages of claims, and docs of two pages."""
+    """A site around a small atlas, with two networks in pages of claims, and docs of three pages."""
     rows, nets = [row for row in of_every_kind() if row.origin != "waiting"], LiveNets(folder / "store" / "nets")
     for row in rows:
         if row.name in (AUTOMATA, DEPTH) and row.outcome:
@@ -32,7 +32,7 @@ def written(out: Path, folder: Path, names: tuple[str, ...]) -> Path:
     Site(folder / "atlas", rows, Drawings(folder / "store"), nets).write()
     (folder / "docs" / "_images").mkdir(parents=True)
     (folder / "docs" / "_images" / "overview.png").write_bytes(b"")
-    for name in ("index", "gallery"):
+    for name in ("index", "gallery", "search"):
         (folder / "docs" / f"{name}.html").write_text(PAGE.format(name), encoding="utf-8")
     spec = importlib.util.spec_from_file_location("site_of_the_project", ROOT / "tools" / "site.py")
     assert spec

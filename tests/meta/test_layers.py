@@ -102,7 +102,7 @@ import vitrify.rechecking
 from vitrify.spec.kinds import kinds
 assert len(kinds()) >= 18
 loaded = {name.split(".")[1] for name in sys.modules if name.startswith("vitrify.")}
-assert loaded <= {*"rechecking errors encoding files hints parameters arrays registry spec".split()}, loaded
+assert loaded <= {*"rechecking errors limits encoding files hints parameters arrays registry spec".split()}, loaded
 """
     subprocess.run([sys.executable, "-c", program], check=True)
 

@@ -80,5 +80,5 @@ def sabotage(subject: Subject) -> Subject:
     return replace(subject, weights=weights)
 
 
-FIGURE = show(points("{} states", ("d_model", "units", "layers"), "states of the automaton", "size of the net"))
+FIGURE = show(points("{} states", "units", "states", "units", by=lambda name: "in turn" if "turn" in name else "pairs"))
 CLAIM = Claim(subjects, check, sabotage, id="R2", standing="theorem", certified="proved", figure=FIGURE)

@@ -17,12 +17,19 @@ Saboteur: Positions read $n - 1$ positions back.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from vitrify.certification.checking import with_proof
-from vitrify.certification.checks.words import WordCheck
 from vitrify.claims._figures import attention_of, points, show
-from vitrify.claims._nets import ATTENTIONS, Claim, Evidence, Quantity, Subject, Subjects, built, check_net, edited
+from vitrify.claims._nets import (
+    ATTENTIONS,
+    Claim,
+    Evidence,
+    Quantity,
+    Subject,
+    Subjects,
+    built,
+    check_net,
+    edited,
+    proving,
+)
 from vitrify.spec.tasks.comparison import Comparison
 
 TASKS = (
@@ -46,13 +53,11 @@ def subjects() -> Subjects:
 
 def check(subject: Subject) -> Evidence:
     """Compare a net with its spec and its formulas, and prove both links."""
-    weights, task = subject.weights, subject.spec
-    long = weights.architecture.max_length > LENGTH
+    long = subject.weights.architecture.max_length > LENGTH
     evidence = check_net(subject, samples=None if long else SAMPLES, work=1e8)
     if evidence.verdict != "holds":
         return evidence
-    evidence = with_proof(evidence, weights, WordCheck(weights.architecture, task))
-    evidence = replace(evidence, checked=(weights, task, evidence))
+    evidence = proving(subject, evidence)
     return evidence.adding(Quantity("links proved", sum(link.scope.proved for link in evidence.links), 2, "="))
 
 

@@ -17,12 +17,8 @@ Saboteur: Points lose one of their two dimensions where they are compared.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from vitrify.certification.checking import with_proof
-from vitrify.certification.checks.words import WordCheck
 from vitrify.claims._figures import attention_of, points, show
-from vitrify.claims._nets import Claim, Evidence, Quantity, Subject, Subjects, built, check_net, zeroed
+from vitrify.claims._nets import Claim, Evidence, Quantity, Subject, Subjects, built, check_net, proving, zeroed
 from vitrify.constructions.catalogue import Attention
 from vitrify.spec.tasks.nearest import Nearest
 
@@ -45,12 +41,11 @@ def subjects() -> Subjects:
 
 def check(subject: Subject) -> Evidence:
     """Compare a net with its spec and its formulas, and prove both links unless it is large."""
-    weights, task = subject.weights, subject.spec
+    task = subject.spec
     evidence = check_net(subject, samples=MOST if task.points <= SMALL else FEW, work=1e8)
     if evidence.verdict != "holds" or task.points > MAX_PROVED:
         return evidence
-    evidence = with_proof(evidence, weights, WordCheck(weights.architecture, task))
-    evidence = replace(evidence, checked=(weights, task, evidence))
+    evidence = proving(subject, evidence)
     return evidence.adding(Quantity("links proved", sum(link.scope.proved for link in evidence.links), 2, "="))
 
 

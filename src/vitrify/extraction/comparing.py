@@ -39,7 +39,7 @@ class Partner:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class NetComparison:
     """What two networks have in common: words after which they answer otherwise, by length; nearest heads and units."""
 
     lengths: tuple[LengthErrors, ...]
@@ -64,7 +64,7 @@ def compare(
     *,
     max_length: int | None = None,
     seed: int = 0,
-) -> Comparison:
+) -> NetComparison:
     """Compare two networks on all words up to a length over the symbols that both read, and on longer random ones.
 
     >>> import vitrify as v
@@ -82,16 +82,16 @@ def compare(
     longest = min(net.architecture.max_length, other.architecture.max_length)
     rng = np.random.default_rng(seed)
     for words, complete in _words(len(symbols), longest, max_length, rng):
-        said, theirs = (_answers(one, _tokens(one, symbols, words), *names) for one in (net, other))
-        wrong = np.flatnonzero(said != theirs)
+        ours, theirs = (_answers(one, _tokens(one, symbols, words), *names) for one in (net, other))
+        wrong = [row for row, (one, two) in enumerate(zip(ours, theirs, strict=True)) if one != two]
         lengths.append(LengthErrors(words.shape[1], len(words), len(wrong), complete))
         if len(wrong) and word is None:
             word = tuple(symbols[letter] for letter in words[wrong[0]])
-            answers = (str(said[wrong[0]]), str(theirs[wrong[0]]))
+            answers = (ours[wrong[0]], theirs[wrong[0]])
     some = rng.integers(len(symbols), size=(TRACED, min(longest, MAX_TRACED)))
     traces = [_trace(one, _tokens(one, symbols, some)) for one in (net, other)]
-    heads, units = (_partners(*(trace[kind] for trace in traces), kind) for kind in ("heads", "units"))
-    return Comparison(tuple(lengths), word, answers, heads, units)
+    heads, units = (_partners(traces[0][kind], traces[1][kind], kind) for kind in ("heads", "units"))
+    return NetComparison(tuple(lengths), word, answers, heads, units)
 
 
 def _words(letters: int, longest: int, max_length: int | None, rng: np.random.Generator) -> Iterator[tuple[Ints, bool]]:
@@ -136,17 +136,17 @@ def _accepting(symbols: tuple[str, ...], accepting: tuple[str, ...]) -> tuple[st
     return accepting or tuple(yes for yes, no in OPPOSITES.items() if {*symbols} == {yes, no})
 
 
-def _answers(weights: Weights[SequenceArchitecture], words: Ints, by_name: bool, names: tuple[str, ...]) -> Ints:
+def _answers(weights: Weights[SequenceArchitecture], words: Ints, by_name: bool, names: tuple[str, ...]) -> list[str]:
     """Return the answer after each word: a name, a set of names, or whether it accepts."""
     net = weights.architecture
     last = batch_logits(weights, with_pads(net, words))[:, -1]
     if net.output.kind == "next":
         order = [net.output.symbols.index(name) for name in names]
-        return np.array([" ".join(np.array(names)[row]) for row in last[:, order] > 0])
-    said = np.array(net.output.symbols)[last.argmax(axis=-1)]
-    if by_name:
-        return said
-    return np.where(np.isin(said, _accepting(net.output.symbols, net.output.accepting)), "yes", "no")
+        legal = (last[:, order] > 0).tolist()
+        return [" ".join(name for name, may_come in zip(names, row, strict=True) if may_come) for row in legal]
+    answers = [net.output.symbols[int(best)] for best in last.argmax(axis=-1)]
+    accepting = _accepting(net.output.symbols, net.output.accepting)
+    return answers if by_name else [("no", "yes")[answer in accepting] for answer in answers]
 
 
 def _trace(weights: Weights[SequenceArchitecture], words: Ints) -> dict[str, dict[str, Floats]]:

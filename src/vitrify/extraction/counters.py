@@ -41,7 +41,7 @@ Shape = tuple[tuple[int, int], ...]  # of each letter: the count at which it sat
 
 
 @dataclass(frozen=True)
-class Counted:
+class LetterCounts:
     """Answers by letter counts: `codes[code]` after `votes[vector, code]` words with the counts `vectors[vector]`.
 
     The smallest counts come first; those of the empty word are left out where its answer does not matter.
@@ -53,7 +53,7 @@ class Counted:
     start: int  # the answer after the empty word
 
     @classmethod
-    def of(cls, observations: Observations, longer: Ints) -> Counted:
+    def of(cls, observations: Observations, longer: Ints) -> LetterCounts:
         """Count the answers to all words up to the complete length, and to the longer prefixes of some words."""
         letters, complete = np.arange(observations.letters), observations.complete
         rows = []
@@ -190,21 +190,21 @@ def extract_counter(
     if observations.complete < observations.first:
         raise InputError(f"nothing was extracted: {stopped}")
     samples = Samples(observations, spec_of, seed, progress, max_length)
-    counted = Counted.of(observations, np.zeros((0, 0), dtype=np.int64))
+    counts = LetterCounts.of(observations, np.zeros((0, 0), dtype=np.int64))
     try:
-        counted = Counted.of(observations, longer_words(observations, seed))
+        counts = LetterCounts.of(observations, longer_words(observations, seed))
     except (Exhausted, KeyboardInterrupt) as stop:
         stopped = stopped or str(stop) or INTERRUPTED
         budget.close()
     if resume is not None:
         observations.save(resume)
-    shape, fits = counted.fitted(max_states)
+    shape, fits = counts.fitted(max_states)
     if not fits:
         stopped = stopped or f"no counter of {max_states} states, the most that are allowed, fits"
-    result = samples.extraction("counter", machine_of(shape, counted.answers(shape)), METHOD, stopped)
+    result = samples.extraction("counter", machine_of(shape, counts.answers(shape)), METHOD, stopped)
     letters = zip(net.architecture.inputs[1:], shape, strict=True)
     facts = [Quantity(counts_of(letter), describe(*one)) for letter, one in letters]
-    mixed = [Quantity(MIXED, counted.mixed)] if counted.mixed else []
+    mixed = [Quantity(MIXED, counts.mixed)] if counts.mixed else []
     return replace(result, evidence=result.evidence.adding(*facts, *mixed))
 
 

@@ -355,12 +355,12 @@ def _snapshots(folder: Path) -> Iterator[Checkpoint]:
             yield Checkpoint(int(saved[1]["step"]), saved[0], saved[1])
 
 
-def kept_steps(folder: Path) -> list[int]:
+def saved_steps(folder: Path) -> list[int]:
     """Return the steps after which a group in training has kept the weights of its runs so far."""
     return sorted(int(path.stem.removeprefix("net-")) for path in folder.glob("net-*.safetensors"))
 
 
-def kept_net(folder: Path, step: int, run: str) -> tuple[JsonObject, dict[str, Array]]:
+def saved_net(folder: Path, step: int, run: str) -> tuple[JsonObject, dict[str, Array]]:
     """Return what is known of the network of a run in training, and its arrays, after a step that it has kept."""
     path = _net_place(folder, step)
     about = disk.read_arrays(path, only_about=True)

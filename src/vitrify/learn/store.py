@@ -353,7 +353,7 @@ class RunStore:
     def checkpoints(self, record: Record) -> list[int]:
         """Return the steps after which the weights of a run were kept; of one in training, those so far."""
         if not record.done:
-            return groups.kept_steps(self._group(record.group))
+            return groups.saved_steps(self._group(record.group))
         path = self.path / record.id / groups.CHECKPOINTS
         saved = disk.read_arrays(path, only_about=True)
         with disk.whole(path):
@@ -376,7 +376,7 @@ class RunStore:
         if record.done or step is None:
             result, arrays = stored.result_of(self.path / record.id) or {}, None
         else:
-            result, arrays = groups.kept_net(self._group(record.group), step, record.id)
+            result, arrays = groups.saved_net(self._group(record.group), step, record.id)
         if "net" not in result:
             steps = ", ".join(f"{record.id}@{step}" for step in self.checkpoints(record)[-3:])
             begun = f"it is {record.state}" + (f": name a checkpoint, as {steps}" if steps else "")

@@ -11,26 +11,38 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
-from vitrify.arrays import Array, Arrays, Ints
-from vitrify.mechanisms.domain import PatchDomain
+from vitrify.arrays import Array, Arrays, Floats, Ints, namespace
+from vitrify.mechanisms.domain import TIE, PatchDomain
 from vitrify.mechanisms.parts import Edge, NetWiring, Port, Writer
 from vitrify.net.architecture import Output
 from vitrify.net.sparse import dense
 from vitrify.net.transformer_forward import Part, normed
 
 Activities = Mapping[str, Array]
+# Programs run a few times only: most of their time would be spent on making them quick.
+QUICK = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
+TINY = 1e-9  # least weight of a symbol of which a logarithm is taken
 
 
 @dataclass(frozen=True, eq=False)
 class Runs:
-    """Patched runs of the networks with some nodes and edges, whatever their arrays are."""
+    """Patched runs of the networks with some nodes and edges, whatever their arrays: compiled programs are shared."""
 
     wired: NetWiring
     edges: tuple[Edge, ...]
+
+    @cached_property
+    def _key(self) -> object:
+        return self.wired.weights.architecture, self.edges, tuple((n.name, n.units) for n in self.wired.nodes)
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Runs) and self._key == other._key
 
     @cached_property
     def sources(self) -> dict[str, list[tuple[int, str]]]:
@@ -57,9 +69,9 @@ class Runs:
         logits = net.forward(arrays, jnp.asarray(tokens), record=run.record, edit=run.edit)
         return logits, {node: run.activity(writer, len(tokens)) for node, writer in self.wired.writers.items()}
 
-    def clean(self, arrays: Arrays, tokens: Ints) -> tuple[Array, dict[str, Array]]:
-        """Return the logits and the activations of all writers where nothing is patched."""
-        return Runs(self.wired, ())(arrays, tokens, jnp.zeros(0), {})
+    def clean(self, arrays: Arrays, tokens: Ints) -> dict[str, Array]:
+        """Return the activations of all writers where nothing is patched."""
+        return Runs(self.wired, ())(arrays, tokens, jnp.zeros(0), {})[1]
 
 
 class _Run:
@@ -126,36 +138,40 @@ def in_jax(wired: NetWiring, dtype: type = np.float64) -> dict[str, Array]:
     return {name: jnp.asarray(np.asarray(dense(array)), dtype) for name, array in wired.weights.arrays.items()}
 
 
-def contrast(output: Output, logits: Array) -> Array:
-    r"""Return how strongly the answers of a clean run are preferred [pair, pos], as a function $m$ of other logits.
+def contrast(output: Output, logits: Floats) -> Floats:
+    r"""Return how strongly the answers of a clean run are preferred, as weights $u$ of logits: $m = u \cdot \ell$.
 
-    It is linear in them: $m(\ell) = \sum_o u_o \ell_o$. Symbols: the mean logit of those that share the largest one,
-    less the mean of all. Next words: the sum of logits, each with its sign. Numbers: their sum.
+    Symbols: the mean logit of those that share the largest one, less the mean of all. Next words: the sum of logits,
+    each with its sign. Numbers: their sum.
     """
     if output.kind == "values":
-        return jnp.ones_like(logits)
+        return np.ones_like(logits)
     if output.kind == "next":
-        return jnp.sign(logits)
-    best = (logits >= logits.max(axis=-1, keepdims=True) - 1e-6).astype(logits.dtype)
-    return best / best.sum(axis=-1, keepdims=True) - 1 / logits.shape[-1]
+        return np.sign(logits)
+    best = (logits >= logits.max(axis=-1, keepdims=True) - TIE).astype(float)
+    return np.asarray(best / best.sum(axis=-1, keepdims=True) - 1 / logits.shape[-1])
 
 
-def distance(output: Output, clean: Array, logits: Array, scale: float) -> Array:
+def distance(output: Output, clean: Array, logits: Array, scale: float | Array) -> Array:
     """Return how far the answers of a run are from those of a clean one [pair, pos]; logits are divided by `scale`.
 
     Probabilities and symbols: the Kullback–Leibler divergence. Next words: the sum of those of all symbols. Numbers:
     the squared distance.
     """
+    xp = namespace(logits)
     if output.kind == "values":
-        return jnp.square((clean - logits) / scale).sum(axis=-1)
+        return xp.square((clean - logits) / scale).sum(axis=-1)
     if output.kind == "next":
         p, q = clean / scale, logits / scale
-        cross = jax.nn.sigmoid(p) * (jax.nn.log_sigmoid(p) - jax.nn.log_sigmoid(q))
-        return (cross + jax.nn.sigmoid(-p) * (jax.nn.log_sigmoid(-p) - jax.nn.log_sigmoid(-q))).sum(axis=-1)
+        yes, no = xp.logaddexp(0, -q) - xp.logaddexp(0, -p), xp.logaddexp(0, q) - xp.logaddexp(0, p)
+        share = xp.exp(-xp.logaddexp(0, -p))
+        return (share * yes + (1 - share) * no).sum(axis=-1)
     if output.kind == "lm" and output.scores == "linear":
-        clean, logits = (jnp.log(jnp.maximum(each, 1e-9)) for each in (clean, logits))
-    p, q = (jax.nn.log_softmax(each if output.kind == "lm" else each / scale) for each in (clean, logits))
-    return (jnp.exp(p) * (p - q)).sum(axis=-1)
+        clean, logits = (xp.log(xp.maximum(each, TINY)) for each in (clean, logits))
+    pair = [each if output.kind == "lm" else each / scale for each in (clean, logits)]
+    tops = [each - each.max(axis=-1, keepdims=True) for each in pair]
+    p, q = (each - xp.log(xp.exp(each).sum(axis=-1, keepdims=True)) for each in tops)
+    return (xp.exp(p) * (p - q)).sum(axis=-1)
 
 
 def scale_of(output: Output, part: PatchDomain, logits: Array) -> float:

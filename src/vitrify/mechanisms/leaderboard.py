@@ -38,6 +38,11 @@ ENTRY, ENTRY_VERSION = "vitrify circuit leaderboard entry", 1
 SUBSETS = 4
 RESAMPLES = 1000
 NUMBERS = ("auc", "f1", "faithfulness", "completeness")
+TITLE = "# Leaderboard of circuit finders"
+INTRODUCTION = """Methods that find the circuits of [networks whose circuits are known](circuit-benchmark.md): means
+over puzzles, with 95 % bootstrap intervals. `vitrify benchmark-circuits table` writes this page from the entries that
+`vitrify benchmark-circuits run METHOD DIR -o FILE` writes. To add a method, send its entry: all puzzles are compiled
+from their names, so anybody can measure it again."""
 HEAD = "| method | puzzles | AUC | F1 at the true size | faithfulness | completeness |"
 Finder = Callable[[Path], Mapping[Edge, float]]
 
@@ -220,7 +225,7 @@ def cell(numbers: tuple[float, float, float] | None) -> str:
 def page(entries: Sequence[Entry]) -> str:
     """Return the leaderboard as Markdown."""
     about = [f"| {f'[{e.method}]({e.link})' if e.link else f'`{e.method}`'} | {e.about} |" for e in entries]
-    lines = ["| method | what it does |", "| --- | --- |", *about]
+    lines = [TITLE, "", INTRODUCTION, "", "| method | what it does |", "| --- | --- |", *about]
     for rendering in RENDERINGS:
         some = [line for line in table(entries) if line[0] == rendering]
         if some:

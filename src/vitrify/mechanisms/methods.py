@@ -19,16 +19,17 @@ edges are patched. Scores are means over pairs.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
 
-from vitrify.arrays import Array, Bools, Floats
+from vitrify.arrays import Array, Arrays, Bools, Floats, Ints
 from vitrify.learn.landscape import float64
-from vitrify.mechanisms.circuit import Judge
-from vitrify.mechanisms.differentiable import Runs, contrast, distance, in_jax, scale_of
+from vitrify.mechanisms.circuit import Judge, activities
+from vitrify.mechanisms.differentiable import QUICK, Runs, contrast, distance, in_jax, scale_of
 from vitrify.mechanisms.domain import PatchDomain
 from vitrify.mechanisms.parts import Edge, node_of
 
@@ -98,32 +99,39 @@ def acdc(judge: Judge) -> Scores:
 
 def edge_pruning(judge: Judge) -> Scores:
     """Learn which edges are kept, by gradient descent on hard concrete gates."""
-    wired, output = judge.wired, judge.output
+    wired = judge.wired
+    part, donors, clean = max(judge.ready, key=lambda each: len(each[0].pairs))
+    some = _some(part, PRUNING_PAIRS)
+    words = part.pairs[some, 0]
+    given = {node: value[some] for node, value in donors.items()}
     with float64():
-        runs, arrays = Runs(wired, wired.edges), in_jax(wired)
-        part, donors, clean = max(judge.ready, key=lambda each: len(each[0].pairs))
-        some = _some(part, PRUNING_PAIRS)
-        tokens, where = part.tokens[part.pairs[some, 0]], part.mask[part.pairs[some, 0]]
-        given = {node: jnp.asarray(value[some]) for node, value in donors.items()}
-        scale, best = scale_of(output, part, clean), jnp.asarray(clean[some])
-        optimizer = optax.adam(PRUNING_RATE)
-
-        def loss(logits: Array, key: Array) -> Array:
-            noise = jax.random.uniform(key, logits.shape, minval=1e-6, maxval=1 - 1e-6)
-            gates = jax.nn.sigmoid(jnp.log(noise) - jnp.log1p(-noise) + logits)
-            kept = jnp.clip(gates * (STRETCH[1] - STRETCH[0]) + STRETCH[0], 0, 1)
-            far = distance(output, best, runs(arrays, tokens, 1 - kept, given)[0], scale)
-            return (far * where).sum() / where.sum() + SPARSITY * jax.nn.sigmoid(logits).mean()
-
-        def step(carry: tuple[Array, Array], key: Array) -> tuple[tuple[Array, Array], None]:
-            logits, state = carry
-            change, state = optimizer.update(jax.grad(loss)(logits, key), state)
-            return (optax.apply_updates(logits, change), state), None
-
-        start = jnp.ones(len(wired.edges))
-        keys = jax.random.split(jax.random.key(0), PRUNING_STEPS)
-        (logits, _), _ = jax.jit(lambda keys: jax.lax.scan(step, (start, optimizer.init(start)), keys))(keys)
+        data = part.tokens[words], given, clean[some], part.mask[words], scale_of(judge.output, part, clean)
+        logits = _pruned(Runs(wired, wired.edges), in_jax(wired), *data)
     return dict(zip(wired.edges, np.asarray(logits).tolist(), strict=True))
+
+
+@partial(jax.jit, static_argnums=0, compiler_options=QUICK)
+def _pruned(
+    runs: Runs, arrays: Arrays, tokens: Ints, donors: Arrays, clean: Array, where: Array, scale: Array
+) -> Array:
+    """Return the logits of the gates of all edges after training."""
+    optimizer, output = optax.adam(PRUNING_RATE), runs.wired.weights.architecture.output
+
+    def loss(logits: Array, key: Array) -> Array:
+        noise = jax.random.uniform(key, logits.shape, minval=1e-6, maxval=1 - 1e-6)
+        gates = jax.nn.sigmoid(jnp.log(noise) - jnp.log1p(-noise) + logits)
+        kept = jnp.clip(gates * (STRETCH[1] - STRETCH[0]) + STRETCH[0], 0, 1)
+        far = distance(output, clean, runs(arrays, tokens, 1 - kept, donors)[0], scale)
+        return (far * where).sum() / where.sum() + SPARSITY * jax.nn.sigmoid(logits).mean()
+
+    def step(carry: tuple[Array, Array], key: Array) -> tuple[tuple[Array, Array], None]:
+        logits, state = carry
+        change, state = optimizer.update(jax.grad(loss)(logits, key), state)
+        return (optax.apply_updates(logits, change), state), None
+
+    start = jnp.ones(len(runs.edges))
+    keys = jax.random.split(jax.random.key(0), PRUNING_STEPS)
+    return jax.lax.scan(step, (start, optimizer.init(start)), keys)[0][0]
 
 
 METHODS: dict[str, Method] = {
@@ -153,7 +161,7 @@ def _effect(judge: Judge, cut: list[Edge]) -> float:
     """Return by how much a cut moves the contrast, on average over pairs."""
     moved = []
     for (part, _, clean), logits in zip(judge.ready, judge.logits(cut), strict=True):
-        change = (np.asarray(contrast(judge.output, jnp.asarray(clean))) * (logits - clean)).sum(axis=-1)
+        change = (contrast(judge.output, clean) * (logits - clean)).sum(axis=-1)
         moved.append(np.abs((change * part.mask[part.pairs[:, 0]]).sum(axis=1)))
     return float(np.concatenate(moved).mean())
 
@@ -163,8 +171,8 @@ def _far(judge: Judge, cut: set[Edge]) -> float:
     total = count = 0.0
     for (part, _, clean), logits in zip(judge.ready, judge.logits(sorted(cut)), strict=True):
         where: Bools = part.mask[part.pairs[:, 0]]
-        far = distance(judge.output, jnp.asarray(clean), jnp.asarray(logits), scale_of(judge.output, part, clean))
-        total, count = total + float((np.asarray(far) * where).sum()), count + where.sum()
+        far = distance(judge.output, clean, logits, scale_of(judge.output, part, clean))
+        total, count = total + float((far * where).sum()), count + where.sum()
     return total / count
 
 
@@ -179,16 +187,20 @@ def _gradients(judge: Judge, steps: list[float], zero: bool = False) -> Iterator
     They are means over steps, at which embedding and positions are patched to a share. With `zero`, donors are zeros.
     """
     wired = judge.wired
-    inputs = np.array([source in ("embed", "pos") for source, _ in wired.edges])
+    inputs = np.array([source in ("embed", "pos") for source, _ in wired.edges], dtype=float)
     for part, donors, clean in judge.ready:
+        words = part.pairs[:, 0]
+        weight = contrast(judge.output, clean) * part.mask[words][..., None]
+        own = {node: value[words] for node, value in activities(wired, part.tokens).items()}
+        given = {node: np.zeros_like(value) for node, value in donors.items()} if zero else donors
+        start = np.tile(inputs, (len(words), 1))
         with float64():
-            runs, arrays, tokens = Runs(wired, wired.edges), in_jax(wired), part.tokens[part.pairs[:, 0]]
-            weight = contrast(judge.output, jnp.asarray(clean)) * part.mask[part.pairs[:, 0]][..., None]
-            own = runs.clean(arrays, tokens)[1]
-            given = {node: np.zeros_like(value) for node, value in donors.items()} if zero else donors
+            runs, arrays = Runs(wired, wired.edges), in_jax(wired)
+            data = (runs, arrays, part.tokens[words], given, own, weight)
+            yield np.mean([np.asarray(_slope(*data, step * start)) for step in steps], axis=0)
 
-            def preferred(shares: Array) -> Array:
-                return (runs(arrays, tokens, shares, given, own)[0] * weight).sum()  # noqa: B023
 
-            start = np.broadcast_to(inputs, (len(tokens), len(inputs)))
-            yield np.mean([np.asarray(jax.grad(preferred)(jnp.asarray(step * start))) for step in steps], axis=0)
+@partial(jax.jit, static_argnums=0, compiler_options=QUICK)
+def _slope(runs: Runs, arrays: Arrays, tokens: Ints, donors: Arrays, own: Arrays, weight: Array, at: Array) -> Array:
+    """Return the gradient of weighted logits by the shares of edges."""
+    return jax.grad(lambda shares: (runs(arrays, tokens, shares, donors, own)[0] * weight).sum())(at)

@@ -13,6 +13,7 @@ from __future__ import annotations
 import io
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -75,11 +76,11 @@ def _descend(
     import jax.numpy as jnp
     import optax
 
-    from vitrify.mechanisms.differentiable import Runs, distance, in_jax, scale_of
+    from vitrify.mechanisms.differentiable import QUICK, Runs, distance, in_jax, scale_of
 
     wired, output = reference.wired, reference.output
     runs, target, first = Runs(wired, wired.edges), in_jax(wired, np.float32), in_jax(start.wired, np.float32)
-    size = {name: jnp.maximum(jnp.sqrt(jnp.mean(array**2)), 1e-3) for name, array in first.items() if array.size}
+    size = {name: float(max(np.sqrt(np.mean(np.square(array))), 1e-3)) for name, array in first.items() if array.size}
     part, donors, clean = max(reference.ready, key=lambda each: len(each[0].pairs))
     kinds, scale = _patches(wired.edges, circuit), scale_of(output, part, clean)
     rate = optax.cosine_decay_schedule(recipe.rate, recipe.steps)
@@ -89,13 +90,13 @@ def _descend(
         arrays = first | {name: value * size[name] for name, value in relative.items()}
         words, others = (jnp.asarray(part.tokens[part.pairs[:, side]])[rows] for side in (0, 1))
         at = (jnp.arange(len(rows))[:, None], jnp.asarray(part.donor_positions)[rows])
-        given = {node: jax.lax.stop_gradient(value[at]) for node, value in runs.clean(arrays, others)[1].items()}
+        given = {node: jax.lax.stop_gradient(value[at]) for node, value in runs.clean(arrays, others).items()}
         want = runs(target, words, shares, {node: jnp.asarray(value)[rows] for node, value in donors.items()})[0]
         far = distance(output, want, runs(arrays, words, shares, given)[0], scale)
         where = jnp.asarray(part.mask[part.pairs[:, 0]])[rows]
         return (far * where).sum() / where.sum()
 
-    @jax.jit
+    @partial(jax.jit, compiler_options=QUICK)
     def step(relative: Arrays, state: Array, key: Array) -> tuple[Arrays, Array, Array]:
         keys = jax.random.split(key, 2)
         rows = jax.random.randint(keys[0], (PAIRS,), 0, len(part.pairs))

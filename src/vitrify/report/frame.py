@@ -43,8 +43,9 @@ LIVE = (ATLAS, STORIES, MAPS, GLASS, LANDSCAPE, CURVES, WATCH)  # what `vitrify 
 PLAYGROUND = Place("playground", "Playground", "playground/index.html")
 GALLERY = Place("gallery", "Gallery", "docs/gallery.html")
 DOCS = Place("docs", "Docs", "docs/index.html")
+SEARCH = Place("search", "Search", "docs/search.html")
 # What `make site` puts into one folder: the atlas in a folder of its own, with pages of the project around it.
-SITE = (*(place._replace(address=f"atlas/{place.address}") for place in WRITTEN), PLAYGROUND, GALLERY, DOCS)
+SITE = (*(place._replace(address=f"atlas/{place.address}") for place in WRITTEN), PLAYGROUND, GALLERY, DOCS, SEARCH)
 BAR = re.compile(r'<nav aria-label="Parts of the site">.*?</nav>', re.DOTALL)
 BRAND = re.compile(r'(<a class="brand" href=")[^"]*')
 CURRENT = re.compile(r'aria-current="page">([^<]*)<')

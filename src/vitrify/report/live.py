@@ -43,7 +43,7 @@ from vitrify.registry import Headline
 from vitrify.report.frame import STATIC, environment
 
 SCRIPTS = Path(__file__).parent / "live"
-DRAWING = ("page", "maps", "forward", "story", "circuit", "answers", "stage", "typing", "breaking", "glass")
+DRAWING = ("page", "maps", "arrays", "forward", "story", "circuit", "answers", "stage", "typing", "breaking", "glass")
 ORDER = (*DRAWING, "source", "live")  # what a module uses at once, and not in a function, comes before it
 STYLES = ("glass", "stage")
 NAMED = re.compile(r"^(?:export )?(?:async )?(?:function|const|let|class) (\w+)", re.MULTILINE)
@@ -53,9 +53,10 @@ LONGEST = 12  # tokens of a suggestion
 DRAWN = 4  # sentences of which the longest is suggested
 RANDOM = 6  # tokens where the spec has none to suggest
 MAX_WEIGHTS = 300_000  # of a network in a page, some megabytes
-SUBJECTS = 8  # of a claim that are looked at for one that a page can hold
+TELLING = 100  # weights from which on a network shows something
+SUBJECTS, NETWORKS = 8, 4  # of a claim that are looked at for one that a page can hold
 SHOWN_WORDS = 512  # of an input in a line of Python
-SUGGESTED = 8  # inputs that come with a net in a page
+SUGGESTED, SUGGESTED_POINTS = 8, 3  # inputs that come with a net in a page, where they are words or numbers
 
 
 def script() -> str:
@@ -208,7 +209,8 @@ def _suggestions(weights: Weights[Any], spec: object) -> list[list[str]]:
     net = weights.architecture
     try:
         check = net_check(net, spec) if spec is not None else None
-        found = [suggestion(net, check, seed) for seed in range(SUGGESTED)] if check else []
+        count = SUGGESTED_POINTS if isinstance(check, PointCheck) else SUGGESTED
+        found = [suggestion(net, check, seed) for seed in range(count)] if check else []
     except VitrifyError:
         found = []
     if not found and net.reads == "tokens":
@@ -295,10 +297,16 @@ class LiveNets:
 
 def shown_subject(claim: Claim) -> Subject | None:
     """Return a subject of a claim whose network a page can hold, of middle size, with a spec if there is one."""
-    fitting = (each for each in claim.subjects() if isinstance(each.weights, Weights))
-    small = [each for each in islice(fitting, SUBJECTS) if each.weights.sizes.nonzero <= MAX_NONZERO]
-    known = [each for each in small if each.spec is not None] or small
-    return min(known, key=lambda each: abs(math.log(each.weights.sizes.nonzero / TYPICAL)), default=None)
+    best, least, seen = None, (True, math.inf), 0
+    for each in islice(claim.subjects(), SUBJECTS):
+        seen += isinstance(each.weights, Weights)
+        if isinstance(each.weights, Weights) and (count := each.weights.sizes.nonzero) <= MAX_NONZERO:
+            rank = (each.spec is None, abs(math.log(count / TYPICAL)))
+            best, least = (each, rank) if rank < least else (best, least)
+        telling = best is not None and best.spec is not None and best.weights.sizes.nonzero >= TELLING
+        if telling or (best and seen >= NETWORKS):  # further ones may take seconds
+            break
+    return best
 
 
 def embedded(data: JsonObject) -> str:

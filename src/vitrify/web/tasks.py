@@ -20,7 +20,7 @@ from vitrify.net.weights import Weights
 from vitrify.report.live import described, stops, suggestion
 from vitrify.web.answers import AnswerJudge
 from vitrify.web.entries import broken, entries
-from vitrify.web.looking import draw_words, look
+from vitrify.web.looking import draw_words, extract, look
 from vitrify.web.story import story_at
 
 LOADED = 12  # nets in one process; changed nets; runs
@@ -171,6 +171,7 @@ FUNCTIONS: tuple[Callable[..., JsonObject], ...] = (
     suggest,
     write,
     look,
+    extract,
     draw_words,
 )
 TASKS = {function.__name__: function for function in FUNCTIONS}

@@ -111,6 +111,11 @@ def test_a_counterexample_ends_with_exit_code_1(tmp_path: Path) -> None:
             ("net", "--as", "formula", "--resume", "x"),
             "error: only the search for an automaton or a counter can be resumed",
         ),
+        (("net", "--seconds", "0"), "error: nothing was extracted: the budget of 0 seconds is spent"),
+        (
+            ("net", "--as", "counter", "--seconds", "0"),
+            "error: nothing was extracted: the budget of 0 seconds is spent",
+        ),
         (("net", "--max-length", "900"), "error: all words up to length 900 can't be run"),
         (("net", "-o", "read.txt"), "error: "),
     ],

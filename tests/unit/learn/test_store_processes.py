@@ -115,14 +115,15 @@ def test_processes_share_the_work_and_repeat_none(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-def test_a_worker_killed_at_any_moment_is_gone_on_from(tmp_path: Path) -> None:
-    """20 kills at random operations or moments in one store; the last worker finishes what all of them began."""
+@pytest.mark.parametrize("kills", [20, pytest.param(200, marks=pytest.mark.slow)])
+def test_a_worker_killed_at_any_moment_is_gone_on_from(tmp_path: Path, kills: int) -> None:
+    """Kills at random operations or moments in one store; the last worker finishes what all of them began."""
     store, count = RunStore(tmp_path / "runs"), 12
-    process = worker(store.path, count, 12, kills=20)
+    process = worker(store.path, count, 12, kills=kills)
     out, error = process.communicate()
     assert process.returncode == 0, error
     *trials, _ = out.splitlines()
-    assert len(trials) == 20
+    assert len(trials) == kills
     for trial in trials:
         for seed, state, lines in (run.split(":", 2) for run in trial.split("|")[1:] if run):
             assert state in ("new", "partial", "finished")

@@ -111,6 +111,8 @@ class CountingMachine(AttentionMachine):
     def need_ranges(self) -> int:
         """Check that no word adds up to more than the classes of a count are known for; return the checked steps."""
         checked, column = 0, 0
+        if not self._steps:  # no letter
+            return 0
         steps = np.array([step[:2] for step in self._steps], dtype=np.int64).reshape(-1, 2)
         added = np.array([step[2] for step in self._steps])
         for counter in self.counters.values():

@@ -2,7 +2,8 @@
 
 import { find, make } from "./page.js";
 import { encoded, inPage } from "./source.js";
-import { forward, unpack } from "./forward.js";
+import { unpack } from "./arrays.js";
+import { forward } from "./forward.js";
 import { open, prepare, state } from "./glass.js";
 import { read } from "./typing.js";
 

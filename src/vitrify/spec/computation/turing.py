@@ -40,6 +40,7 @@ from vitrify.spec.ngrams.model import BEGIN, END
 
 MOVES = {"L": -1, "S": 0, "R": 1}
 MAX_STEPS = 10_000  # after which a machine without a limit is assumed not to halt
+MAX_SIZE = 10**9  # of a length, and of a number of steps: positions stay whole numbers of 64 bits
 MAX_INPUTS = 5_000  # on which a machine is run to find its number of steps
 MAX_EXPLORED = 200_000  # steps in the search for inputs that take every rule
 ORDER = ("start", "halt", "accept", "blank", "alphabet", "marks", "length", "steps")
@@ -193,7 +194,7 @@ class TuringMachine(OneTapeMachine, Thinking):
         """Largest number of steps: as given in the file, or as needed on all inputs up to the length."""
         if self.steps is not None:
             return self.steps
-        if sum(len(self.alphabet) ** n for n in range(self.length + 1)) > MAX_INPUTS:
+        if sum(1 for _ in islice(self.prompts(), MAX_INPUTS + 1)) > MAX_INPUTS:
             raise BuildRefused(
                 f"the machine has no step limit, and more than {MAX_INPUTS} inputs to try: add steps = …, or make "
                 "the length smaller"
@@ -226,7 +227,8 @@ class TuringMachine(OneTapeMachine, Thinking):
 
     def prompts(self) -> Iterator[tuple[str, ...]]:
         """Return all inputs up to the length."""
-        return chain.from_iterable(product(self.alphabet, repeat=n) for n in range(self.length + 1))
+        longest = self.length if self.alphabet else 0
+        return chain.from_iterable(product(self.alphabet, repeat=n) for n in range(longest + 1))
 
     @cached_property
     def covering_prompts(self) -> tuple[tuple[str, ...], ...]:
@@ -286,8 +288,8 @@ def _problems(machine: TuringMachine) -> Iterator[Fault]:
     """Yield every problem of a machine, with its key."""
     for key, least in (("length", 0), ("steps", 1)):
         value = getattr(machine, key)
-        if value is not None and value < least:
-            yield (key,), f"{key} must be a whole number from {least}, is {value}"
+        if value is not None and not least <= value <= MAX_SIZE:
+            yield (key,), f"{key} must be a whole number from {least} to {MAX_SIZE:,}, is {value}"
     yield from ((("accept",), message) for message in odd_names(machine.accept, "a state"))
     yield from (
         (("accept",), f"{s!r} accepts, so it must be one of halt") for s in machine.accept if s not in machine.halt
