@@ -11,7 +11,7 @@ READY  := $(VENV)/.ready
 PYTEST := PYTHONDONTWRITEBYTECODE= OPENBLAS_NUM_THREADS=1 $(BIN)/pytest
 SHARED := -n 2 --dist worksteal
 
-.PHONY: run run-trained quick test doctests test-all test-interop fuzz lint types readme picture docs browser setup lock clean
+.PHONY: run run-trained quick test doctests test-all test-interop fuzz lint types readme picture docs site browser setup lock clean
 
 run: setup
 	$(BIN)/vitrify atlas --out build/atlas
@@ -70,6 +70,11 @@ picture: setup
 docs: setup
 	$(BIN)/sphinx-build -W --keep-going -n -q -b html -d build/doctrees docs build/docs
 	@echo "open build/docs/index.html"
+
+# Front page, atlas, playground, gallery and docs in one folder, for any static host; SITE=https://… names it for previews.
+site: run docs
+	$(BIN)/python tools/site.py build/site build/atlas build/docs $(SITE)
+	@echo "open build/site/index.html, or: vitrify serve --atlas build/site"
 
 # Pages are tested in Debian's chromium; where it can't be had, those tests are skipped with a word.
 browser: setup

@@ -93,6 +93,11 @@ CASES = (
     Case("benchmark-circuits list"),
     Case("benchmark-circuits make puzzles majority"),
     Case("benchmark-circuits score puzzles/answers/majority.json result.json"),
+    Case("benchmark-circuits run random puzzles -o entry.json"),
+    Case("benchmark-circuits table entry.json"),
+    Case("benchmark-circuits draw puzzles/answers/majority.json"),
+    Case("benchmark-circuits features puzzles/answers/majority.json probes.json"),
+    Case("benchmark-circuits dataset puzzle-set majority"),
 )
 FIRST = ("build", "train")  # what the others read
 
@@ -113,6 +118,7 @@ def prepare(folder: Path) -> None:
 
     (folder / "sweep.toml").write_text(SWEEP)
     (folder / "result.json").write_text(json.dumps(RESULT))
+    (folder / "probes.json").write_text(json.dumps({**RESULT, "probes": {}}))
     (folder / "exported").mkdir()
     torch_folder.write(v.build(v.Automaton.from_regex("(ab|ba)*"), max_length=8), folder / "exported", "float32")
 

@@ -47,6 +47,7 @@ UNIFORM = (  # what GPT-2 and TransformerLens can be
     "program that looks ahead",
     "words of two masks",
 )
+HOOKED = ("automaton, strict masks", "brackets, three masks")  # what TransformerLens can be, with hooks for masks
 AHEAD = ("program that looks ahead", "words of two masks")  # not GPT-2
 
 

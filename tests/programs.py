@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from fractions import Fraction
 
 from vitrify.spec.programs import families as library
 from vitrify.spec.programs.expression import (
     Expr,
+    Pairs,
     Selector,
     after,
     aggregate,
@@ -16,12 +18,17 @@ from vitrify.spec.programs.expression import (
     choose,
     count,
     everywhere,
+    expression,
     first,
     indices,
     last,
     marked,
+    max_of,
     mean,
+    min_of,
+    parts,
     select,
+    sum_of,
     tokens,
     upto,
     width,
@@ -29,14 +36,25 @@ from vitrify.spec.programs.expression import (
 from vitrify.spec.programs.program import Program, program
 
 
-def random_program(seed: int, *, letters: int = 3, length: int = 6, causal: bool | None = None) -> Program:
-    """A small program, any part of which may look at any other."""
+def random_program(
+    seed: int, *, letters: int = 3, length: int = 6, causal: bool | None = None, every_part: bool = False
+) -> Program:
+    """A small program, any part of which may look at any other; with `every_part` all constructs of the language.
+
+    Then some parts have names, and some programs an answer for the empty word.
+    """
     rng = random.Random(seed)
     alphabet = tuple("abcd"[:letters])
     looks = rng.random() < 0.5 if causal is None else causal
-    maker = _Maker(rng, alphabet)
+    maker = (_EveryPart if every_part else _Maker)(rng, alphabet)
     root = maker.number(3) if rng.random() < 0.5 else maker.flag(3)
-    return program(root, alphabet, length, causal=looks, name=f"random {seed}")
+    if not every_part:
+        return program(root, alphabet, length, causal=looks, name=f"random {seed}")
+    names = {node: rng.choice(["x", "x1", "index", "for", "mean", "é 2"]) for node in parts(root) if rng.random() < 0.3}
+    bare = program(root, alphabet, length, causal=looks, names=names)
+    domain = bare.values[bare.root]
+    whole = rng.random() < 0.5 and not any(isinstance(value, Fraction) for value in domain)
+    return program(root, alphabet, length, causal=looks, names=names, empty=rng.choice(domain) if whole else None)
 
 
 class _Maker:
@@ -100,6 +118,42 @@ class _Maker:
         if pick == 5:
             return self.selector(0) | self.selector(0)
         return ~self.selector(depth - 1)
+
+
+class _EveryPart(_Maker):
+    """Also constants of all kinds, tables, relations, sums and extremes of selected numbers, and defaults."""
+
+    def number(self, depth: int) -> Expr:
+        pick = self.rng.randrange(16)
+        constant = self.rng.choice([0, 3, -2, -7])
+        if pick < 8 or not depth:
+            return super().number(depth)
+        if pick == 8:
+            return expression(constant)
+        if pick == 9:
+            return choose(self.flag(depth - 1), -self.number(depth - 1), expression(constant)) % 4
+        if pick == 10:
+            return sum_of(self.selector(depth - 1), self.number(0) - 1)
+        if pick == 11:
+            return abs(self.number(depth - 1)) // 2
+        if pick == 12:
+            letter = self.rng.choice([last, first, aggregate])(indices_of_this, tokens, "none \\ of 'a\"")
+            return apply(lambda value: -len(value), letter)
+        if pick == 13:
+            return apply("min", self.number(depth - 1), constant, self.number(0))
+        default = self.rng.choice([constant, Fraction(-1, 2), None])
+        values = self.number(depth - 1)
+        node = self.rng.choice([min_of, max_of])(self.selector(depth - 1), values, default)
+        return apply(lambda value: 9 if value is None or value == Fraction(-1, 2) else value, node)
+
+    def selector(self, depth: int) -> Selector:
+        if self.rng.random() < 0.3:
+            flags = self.rng.sample([(a, b) for a in self.alphabet for b in self.alphabet], self.rng.randrange(4))
+            return select(tokens, tokens, Pairs(flags))
+        return super().selector(depth)
+
+
+indices_of_this = select(indices, indices)
 
 
 def usual_programs(letters: int, length: int) -> list[Program]:

@@ -40,11 +40,11 @@ def common(entry: Construction, attention: Attention = "softmax", length: int = 
     return {name: value for name, value in choices.items() if name in entry.choices}
 
 
-def built(entry: Construction, spec: object, attention: Attention) -> Weights[Any] | None:
+def built(entry: Construction, spec: object, attention: Attention, length: int = LENGTH) -> Weights[Any] | None:
     """The net of an entry, or nothing where it refuses in a sentence; without a choice of attention, it has its own."""
     if "attention" not in entry.choices and attention != own(entry):
         return None
     try:
-        return build(spec, entry.name, **common(entry, attention))
+        return build(spec, entry.name, **common(entry, attention, length))
     except BuildRefused:
         return None

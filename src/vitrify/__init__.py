@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from vitrify.interop.diagnose.battery import diagnose as diagnose
     from vitrify.interop.export import export as export
     from vitrify.interop.nets import load as load
+    from vitrify.interop.tracr.reader import from_tracr as from_tracr
     from vitrify.learn.models import catalogue as models
     from vitrify.learn.recipe import Recipe as Recipe
     from vitrify.learn.runs import Run as Run
@@ -53,6 +54,8 @@ if TYPE_CHECKING:
     from vitrify.net.weights import Sizes as Sizes
     from vitrify.net.weights import Weights as Weights
     from vitrify.rechecking import recheck as recheck
+    from vitrify.report.live import GlassBox as GlassBox
+    from vitrify.report.live import glass_box as glass_box
     from vitrify.sandboxes import catalogue as sandboxes
     from vitrify.sandboxes.catalogue import examples as examples
     from vitrify.spec import find_spec

@@ -112,7 +112,7 @@ def _recheck(folder: Path, report: Recheck) -> None:
     errors = {q["name"]: (q["measured"], q["declared"]) for q in evidence["quantities"] if q.get("relation") == "<="}
     _need(all(far <= limit for far, limit in errors.values()), f"some error is too large: {errors}")
     error, allowed = errors["largest error"]
-    known = (0, 1e-12, TOLERANCE, *([net["output"]["error"]] if net["output"]["kind"] == "values" else ()))
+    known = (0, 1e-12, TOLERANCE, *([net["output"]["error"]] if net["output"]["kind"] in ("values", "lm") else ()))
     _need(0 <= error <= allowed and (odd or allowed in known), f"an error of {error}, {allowed} allowed")
     _need(not broken or broken["tried"] - broken["rejected"] == len(broken["survivors"]), "survivors are missing")
     if odd:
@@ -371,7 +371,7 @@ def _answers(arrays: Arrays, net: JsonObject, meaning: Meaning, domains: list[Js
 def _off(arrays: Arrays, net: JsonObject, meaning: Meaning, words: list[tuple[str, ...]], everywhere: bool) -> str:
     """Describe the largest error after each word, or each prefix; refuse one that is too large."""
     output, largest = net["output"], 0.0
-    allowed = max(TOLERANCE, output["error"]) if meaning.answer == "number" else TOLERANCE
+    allowed = max(TOLERANCE, output["error"]) if meaning.answer in ("number", "distribution") else TOLERANCE
     ids = {symbol: number for number, symbol in enumerate(net["inputs"])}
     for length, alike in groupby(words, len):
         while batch := list(islice(alike, max(1, MAX_SCORES // (length + net["pads"]) ** 2))):

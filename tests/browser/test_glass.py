@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -110,6 +111,24 @@ def test_a_grammar_is_typed_to_walked_through_broken_and_mended(visit: Visit, ap
         give(page, examples()[name])
         page.wait_for_selector("#check-card[data-verdict=holds]")
         assert page.locator("#detail .badge").inner_text() == "right"
+
+
+def test_a_regex_and_a_text_of_ones_own_are_built_and_given_as_python(visit: Visit, app: str, tmp_path: Path) -> None:
+    page = opened(visit, app, "door.ltl", permissions=["clipboard-read", "clipboard-write"])
+    for kind, name, text in (("regex", "abba.regex", "(a|b)*abb"), ("n-gram text", "weather.txt", "b a\na a b\n")):
+        page.click(f".kind:has-text('{kind}')")
+        page.wait_for_selector(f"#spec-text[data-name='{name}']")
+        page.wait_for_selector("#build:not([disabled])")
+        page.fill("#spec-edit", text)
+        assert page.locator("#look.stale").count() == 1  # what is shown is not of this spec
+        page.click("#build")
+        page.wait_for_selector("#look:not(.stale)")
+        page.wait_for_selector("#check-card[data-verdict=holds]")
+        assert page.locator("#what").inner_text().startswith(name)
+        page.click("#copy")
+        code = page.evaluate("navigator.clipboard.readText()")
+        done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
+        assert done.stdout.strip().endswith("holds")
 
 
 @pytest.mark.slow

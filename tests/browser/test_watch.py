@@ -21,7 +21,7 @@ def test_the_slider_goes_through_the_checkpoints(visit: Callable[..., Any], tmp_
     chains = v.sandbox("in_context_markov", states=3, length=12)
     v.train(model, chains, recipe=recipe, store=RunStore(tmp_path / "runs"))
     v.save(v.build(v.task("estimate", order=1, symbols=3, length=12)), tmp_path / "built")
-    with serving(workers=0, store=tmp_path / "runs", nets=(str(tmp_path / "built"),)) as address:
+    with serving(workers=1, store=tmp_path / "runs", nets=(str(tmp_path / "built"),)) as address:
         page = visit(f"{address}/watch")
         page.wait_for_selector("#right-heads canvas")
         assert page.locator("#left-heads canvas").count() == page.locator("#right-heads canvas").count() == 2
@@ -32,6 +32,13 @@ def test_the_slider_goes_through_the_checkpoints(visit: Callable[..., Any], tmp_
         page.locator("#left-name", has_text="step 0").wait_for()
         assert page.inner_text("#left-answers") != end
         assert page.locator("#chart svg").count() == 1
+        page.locator("#kind").select_option("ngram")
+        page.locator("#extract button").click()
+        page.locator("#known", has_text="context of").wait_for()
+        assert "NGramModel" in page.inner_text("#spec")
+        page.locator("#step").fill("1")
+        page.locator("#left-name", has_text="step 1").wait_for()
+        assert page.inner_text("#known") == ""  # nothing is shown of another checkpoint
         page.locator("#words").fill("0 1")
         page.locator("#left-answers tr").nth(3).wait_for(state="detached")
         assert page.locator("#right-answers tr").count() == 3

@@ -16,7 +16,8 @@ from typing import Any, get_args
 import numpy as np
 import pytest
 
-from exported import AHEAD, NETS, UNIFORM, net, saved
+from exported import AHEAD, HOOKED, NETS, UNIFORM, net, saved
+from vitrify.interop import huggingface
 from vitrify.interop.equality import asked, compared
 from vitrify.interop.export import Target, export
 from vitrify.interop.imports import import_folder
@@ -34,7 +35,7 @@ TOKENS = [name for name in NETS if net(name)[0].architecture.reads == "tokens"]
 CASES: dict[Target, list[str]] = {
     "torch": list(NETS),
     "hf": TOKENS,
-    "transformer-lens": list(UNIFORM),
+    "transformer-lens": [*UNIFORM, *HOOKED],
     "onnx": list(NETS),
 }
 LIBRARY: dict[Target, str] = {
@@ -146,7 +147,7 @@ def test_every_kind_of_part_says_what_ours_says(name: str, tmp_path: Path) -> No
         assert compared(weights, layout.runner(tmp_path, "float64"), [tokens], "float64").small
 
 
-@pytest.mark.parametrize("name", UNIFORM)
+@pytest.mark.parametrize("name", [*UNIFORM, *HOOKED])
 def test_hooks_of_transformer_lens_return_our_attention_patterns(name: str, tmp_path: Path) -> None:
     needs("torch", "transformer_lens")
     import torch
@@ -177,8 +178,14 @@ def test_hooks_of_transformer_lens_return_our_attention_patterns(name: str, tmp_
 
 
 USE = """
-import json, sys, torch
-from transformers import AutoModelForCausalLM, AutoTokenizer
+import json, sys, torch, warnings
+warnings.simplefilter("error")
+from transformers import AutoModelForCausalLM, AutoTokenizer, pipeline
+from transformers.utils import logging
+told = []
+logging.get_logger("transformers").handlers.clear()
+logging.get_logger("transformers").addHandler(type("Told", (__import__("logging").Handler,), {
+    "emit": lambda self, record: told.append(record.getMessage())})())
 folder, trust = sys.argv[1], sys.argv[2] == "custom code"
 model = AutoModelForCausalLM.from_pretrained(folder, trust_remote_code=trust)
 tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=trust)
@@ -186,7 +193,17 @@ given = tokenizer(sys.argv[3], return_tensors="pt", return_token_type_ids=False)
 chances = torch.softmax(model(**given).logits[0, -1].double(), -1).tolist()
 written = model.generate(**given, do_sample=False, max_new_tokens=3)[0]
 model.save_pretrained(sys.argv[4])
-print(json.dumps([given.input_ids.tolist(), chances, tokenizer.decode(written), type(model).__name__]))
+alone = model.generate(given.input_ids, do_sample=False, max_new_tokens=3)[0]  # without a mask
+assert alone.tolist() == written.tolist(), (alone, written)
+words = sys.argv[3].split()
+batch = tokenizer([" ".join(words), words[0]], padding=True, return_tensors="pt", return_token_type_ids=False)
+short = model(**tokenizer(words[0], return_tensors="pt", return_token_type_ids=False)).logits[0, -1]
+end = len(tokenizer(words[0]).input_ids) - 1
+assert torch.allclose(model(**batch).logits[1, end], short, atol=1e-4)
+piped = pipeline("text-generation", model=model, tokenizer=tokenizer)(sys.argv[3], max_new_tokens=3, do_sample=False)
+assert piped[0]["generated_text"].split()[:2] == words, piped
+told = [text for text in told if "mask" in text or "pad" in text]
+print(json.dumps([given.input_ids.tolist(), chances, tokenizer.decode(written), type(model).__name__, told]))
 """
 
 
@@ -201,15 +218,16 @@ def test_hugging_face_loads_the_folder_offline_and_generates(name: str, tmp_path
     command = [sys.executable, "-c", USE, str(tmp_path / "out"), found.layout, " ".join(words), str(tmp_path / "again")]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=variables, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    ids, chances, text, kind = json.loads(done.stdout)
+    ids, chances, text, kind, told = json.loads(done.stdout)
+    assert not told  # of a missing mask, or of a missing symbol for padding
     assert kind == ("GPT2LMHeadModel" if found.layout == "GPT-2" else "VitrifyForCausalLM")
     assert ids == [[0, 2, 1]]
     right = np.asarray(first.forward(weights.prepared, np.array(ids)))[0, -1]
     wanted = np.exp(right - right.max()) / np.exp(right - right.max()).sum()
-    symbols = (*first.inputs, *(symbol for symbol in first.output.symbols if symbol not in first.inputs))
+    symbols = huggingface.vocabulary(first)
     by_name = dict(zip(symbols, chances, strict=True))
     np.testing.assert_allclose([by_name[symbol] for symbol in first.output.symbols], wanted, atol=1e-6)
-    assert by_name[first.inputs[0]] == 0
+    assert by_name[first.inputs[0]] == by_name[huggingface.PAD] == 0
     assert text.split()[:3] == [first.inputs[0], *words]
     back = import_folder(tmp_path / "again", tmp_path / "back")  # saved by the library, without what stood beside it
     assert back.whole

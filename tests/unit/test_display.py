@@ -13,9 +13,12 @@ from cases import each
 from samples import ENTRIES, SAMPLES, built
 from vitrify.certification import Criterion, Domain, Evidence, Method, Quantity
 from vitrify.constructions.log_depth import log_depth
+from vitrify.errors import InputError
 from vitrify.kit import assemble
+from vitrify.learn.runs import Run, RunList
 from vitrify.markup import ROWS, card, shade, table, tag, text
 from vitrify.net.display import TOKENS
+from vitrify.net.explain import explain
 from vitrify.net.inference import trace
 from vitrify.net.weights import Weights
 from vitrify.spec.automata.automaton import Automaton
@@ -100,6 +103,38 @@ def test_a_trace_shows_what_every_space_says_at_every_token(net: Weights[Any]) -
     looks = [cell.get("title") for cell in tree.iter("td") if cell.get("class") == "shade"]
     assert any(title and title.startswith("b → a: 0.99") for title in looks)
     assert len(looks) == 3 * 5 * 5
+
+
+def test_an_explanation_shows_what_every_head_attends_to(net: Weights[Any]) -> None:
+    shown = explain(net)
+    rows = cells(parsed(shown))
+    for head in shown.heads:
+        assert [head.location, head.name, text("; ".join(head.attends_to)), ", ".join(head.copies)] in rows
+
+
+def test_runs_show_their_last_measurements_and_draw_their_curves(net: Weights[Any]) -> None:
+    curves = [
+        [{"step": step, "loss": seed + 1 / (1 + step), "broken": -1, "stopped": -1} for step in (0, 8)]
+        for seed in (0, 1)
+    ]
+    runs = RunList(Run({"seed": seed, "model": EVIL}, curve, net) for seed, curve in enumerate(curves))
+    rows = cells(parsed(runs))
+    assert [row[1:] for row in rows[1:]] == [["0", "finished", "8", "0.111111"], ["1", "finished", "8", "1.11111"]]
+    assert [line.get_ydata().tolist() for line in runs.plot().axes[0].lines] == [[1.0, 1 / 9], [2.0, 1 + 1 / 9]]
+    assert cells(parsed(runs[0]))[1] == rows[1]
+    assert len(runs[1].plot().axes[0].lines) == 1
+    with pytest.raises(InputError, match="no measurement 'speed'; it has loss"):
+        runs.plot("speed")
+
+
+def test_attention_is_drawn_with_a_picture_for_each_head(net: Weights[Any]) -> None:
+    run = trace(net, "abba")
+    pictures = [axes.images[0].get_array() for axes in run.plot().axes if axes.images]
+    assert len(pictures) == 3
+    assert np.array_equal(pictures[1], run["blocks.1.attn.hook_pattern"][0])
+    recurrent = built(ENTRIES["elman"], SAMPLES[Automaton][0], "softmax")
+    with pytest.raises(InputError, match="no attention to draw"):
+        trace(recurrent, [recurrent.architecture.inputs[1]]).plot()
 
 
 @pytest.mark.parametrize(

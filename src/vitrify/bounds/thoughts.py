@@ -9,6 +9,7 @@ spirit of Amiri, Huang, Rofin & Hahn (2025, arXiv 2502.02393), whose theorem is 
 One layer whose $H$ heads choose their keys by position reads $H$ letters at each step, and the last one of the prompt:
 $Hs + 1$ in all. `parity_in_blocks` reaches that: it is right on words of $n$ letters with $s = \lceil (n-1)/H\rceil$.
 With $d$ more layers, each of which doubles how many letters a position has added, it reads $H 2^d$ at each step.
+`trained_parity` learns the last MLP of such a net and its unembedding by gradient descent.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from math import ceil
 
 import numpy as np
 
+from vitrify.arrays import Bools, Floats
 from vitrify.bounds.activations import ExactNet
 from vitrify.bounds.cone import Restriction, cone
 from vitrify.errors import InputError
@@ -31,6 +33,10 @@ from vitrify.net.transformer import Transformer
 from vitrify.net.weights import Weights
 
 BITS = ("0", "1")
+TRAINING_STEPS, RATE, MAX_LOGIT = 1000, 0.03, 50.0  # of Adam on all cases
+MAX_SEEDS = 20
+SAME = 1e-9  # spread of an input that is constant
+PER_UNIT = 1 << 12  # trained weights are multiples of 1 / 4096, so that exact arithmetic is quick
 
 
 @dataclass(frozen=True)
@@ -125,3 +131,56 @@ def _parity(net: Builder, bits: Sequence[Space], name: str) -> Space:
     counts = np.arange(len(bits) + 1.0)
     total = Affine.of({space: [[1.0]] for space in bits})
     return steps(net, total, counts, [(Space(name, Flag()), counts[:, None] % 2)], name=f"table: {name}")[0]
+
+
+def trained_parity(length: int, heads: int, doublings: int = 0) -> tuple[Weights[Transformer], int]:
+    """Return the net of `parity_in_blocks` with a last MLP and an unembedding that are trained from random weights.
+
+    Seeds are tried in turn until the net is right on every word, if it may write all its thoughts.
+    """
+    net, thoughts = parity_in_blocks(length, heads, doublings)
+    architecture, block = net.architecture, f"blocks.{len(net.architecture.blocks) - 1}"
+    prompts = [tuple(BITS[bit] for bit in word) for word in np.indices((2,) * length).reshape(length, -1).T.tolist()]
+    right = [text.symbols for text in generate(net, prompts, thoughts)]
+    ids = architecture.input_ids
+    tokens = [[0] * architecture.pads + [ids[x] for x in (*p, *t[:-1])] for p, t in zip(prompts, right, strict=True)]
+    seen: dict[str, Floats] = {}
+    architecture.forward(net.prepared, np.array(tokens), record=seen.__setitem__)
+    inputs = seen[f"{block}.hook_resid_mid"][:, -thoughts:].reshape(len(prompts) * thoughts, -1)
+    targets = np.array([[symbol == BITS[1] for symbol in symbols] for symbols in right]).ravel()
+    names = [f"{block}.mlp.{name}" for name in ("W_in", "b_in", "W_out", "b_out")] + ["unembed.W_U", "unembed.b_U"]
+    for seed in range(MAX_SEEDS):
+        trained = net
+        for name, array in zip(names, _fitted(inputs, targets, len(net.arrays[names[1]]), seed), strict=True):
+            trained = trained.with_array(name, np.round(array * PER_UNIT) / PER_UNIT)
+        if [text.symbols for text in generate(trained, prompts, thoughts)] == right:
+            return trained, thoughts
+    raise InputError(f"no net of {MAX_SEEDS} learns PARITY of {length} letters by {heads} heads: take fewer letters")
+
+
+def _fitted(inputs: Floats, targets: Bools, units: int, seed: int) -> list[Floats]:
+    """Return an MLP and an unembedding trained by Adam on the cross-entropy of all cases, from random weights.
+
+    Each dimension of the inputs is divided by its spread, which the weights then hold.
+    """
+    rng, width = np.random.default_rng(seed), inputs.shape[1]
+    spread = np.where(inputs.std(axis=0) < SAME, 1.0, inputs.std(axis=0))
+    x = inputs / spread
+    shapes = ((width, units), (units,), (units, width), (width,), (width, 2), (2,))
+    arrays = [rng.normal(size=shape) / 2 for shape in shapes]
+    first, second = [np.zeros(shape) for shape in shapes], [np.zeros(shape) for shape in shapes]
+    for step in range(1, TRAINING_STEPS + 1):
+        w_in, b_in, w_out, b_out, w_u, b_u = arrays
+        hidden = np.maximum(x @ w_in + b_in, 0.0)
+        y = x + hidden @ w_out + b_out
+        odd = 1 / (1 + np.exp(-np.clip((y @ w_u + b_u) @ (-1.0, 1.0), -MAX_LOGIT, MAX_LOGIT)))
+        to_logits = ((odd - targets) / len(x))[:, None] * (-1.0, 1.0)
+        to_y = to_logits @ w_u.T
+        to_units = (to_y @ w_out.T) * (hidden > 0)
+        slopes = [x.T @ to_units, to_units.sum(0), hidden.T @ to_y, to_y.sum(0), y.T @ to_logits, to_logits.sum(0)]
+        first = [0.9 * m + 0.1 * slope for m, slope in zip(first, slopes, strict=True)]
+        second = [0.999 * v + 0.001 * slope**2 for v, slope in zip(second, slopes, strict=True)]
+        rate = RATE * np.sqrt(1 - 0.999**step) / (1 - 0.9**step)
+        arrays = [a - rate * m / (np.sqrt(v) + 1e-8) for a, m, v in zip(arrays, first, second, strict=True)]
+    w_in, b_in, w_out, b_out, w_u, b_u = arrays
+    return [w_in / spread[:, None], b_in, w_out * spread, b_out * spread, w_u / spread[:, None], b_u]

@@ -11,6 +11,7 @@ import numpy as np
 
 from vitrify.certification.attacks.robust import radii
 from vitrify.certification.attacks.words import attack_words
+from vitrify.certification.checks.divergence import divergence
 from vitrify.certification.checks.points import PointCheck
 from vitrify.certification.checks.words import MAX_STEPS, WORK, WordCheck
 from vitrify.certification.equivalence.catalogue import SpecCase, prove_spec
@@ -112,6 +113,8 @@ def certify(
         attacking = partial(_attacked, evidence, weights, check, attack)
         evidence = _unless_spent(evidence, f"an attack with {attack:,} words", attacking)
     net = weights.architecture
+    if net.output.kind == "lm" and (evidence.verdict == "fails" or net.output.error):
+        evidence = evidence.adding(*divergence(weights, check))
     if evidence.verdict != "holds" or not supports(net) or net.output.kind == "values":
         return evidence  # of numbers none is the largest that must stay so
     share = float(np.mean([part.mean() for part in check.decided(weights, "float32")]))

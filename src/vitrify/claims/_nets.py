@@ -17,9 +17,11 @@ from typing import Any, TypedDict, Unpack
 import numpy as np
 
 from vitrify.arrays import Arrays
-from vitrify.certification.checking import net_check
+from vitrify.certification.checking import net_check, with_proof
+from vitrify.certification.checks.words import WordCheck
 from vitrify.certification.evidence import CaseKind, Domain, Evidence, Method, Quantity, combine, quantities
 from vitrify.claims.catalogue import Claim, Subject, Subjects
+from vitrify.claims.protocol.certificates import MAX_PAIRS
 from vitrify.constructions.catalogue import Attention, DeclaredSizes, build, chosen
 from vitrify.constructions.ngram import Variant
 from vitrify.errors import BuildRefused
@@ -32,7 +34,7 @@ from vitrify.spec.ngrams.families import random_ngram
 # A file of a claim about built nets imports these from here.
 __all__ = ["ATTENTIONS", "SOFT", "CaseKind", "Claim", "Domain", "Evidence", "Method", "Quantity", "Subject", "Subjects"]
 __all__ += ["Weights", "alike", "built", "check_net", "check_ngram", "check_truths", "checking", "combine", "divided"]
-__all__ += ["edited", "groups", "in_turn", "on_every_member", "on_groups"]
+__all__ += ["edited", "groups", "in_turn", "on_every_member", "on_groups", "proving"]
 __all__ += ["ngram_subjects", "quantities", "refused", "sized", "without_norms", "witnessed", "zeroed", "zeroing"]
 
 Index = object  # of an array: a number, a slice, a list, or a tuple of these
@@ -42,6 +44,7 @@ Sabotage = Callable[[Subject], Subject]
 ATTENTIONS: tuple[Attention, ...] = ("softmax", "sparsemax", "hard")
 SOFT = ATTENTIONS[:2]
 EVERYTHING = slice(None)
+SAMPLES = 200  # random strings of an n-gram model
 
 
 # Sweeps
@@ -122,6 +125,15 @@ def check_net(
     own = {name: subject.data[name] for name in Effort.__annotations__ if name in subject.data}
     questions = net_check(subject.weights.architecture, subject.spec, **{**effort, **own})
     return questions.run(subject.weights).adding(*sized(subject, declared, measured))
+
+
+def proving(subject: Subject, evidence: Evidence) -> Evidence:
+    """Return the evidence of a net that reads words, with proofs of both links if it holds, however large the net."""
+    if evidence.verdict != "holds":
+        return evidence
+    check = WordCheck(subject.weights.architecture, subject.spec)
+    evidence = with_proof(evidence, subject.weights, check, max_pairs=MAX_PAIRS)
+    return replace(evidence, checked=(subject.weights, subject.spec, evidence))
 
 
 def checking(**effort: Unpack[Effort]) -> Check:
@@ -205,7 +217,7 @@ def check_ngram(subject: Subject) -> Evidence:
     listed, units = sum(map(len, model.contexts())), sum(units.stop - units.start for units in table)
     declared = {"table_units": listed, "table_weights": sum(map(len, model.levels[1:]))}
     measured = {"table_units": units, "table_weights": sum(map(nonzeros, rows))}
-    return check_net(subject, declared, measured, max_length=8)
+    return check_net(subject, declared, measured, max_length=8, samples=SAMPLES)
 
 
 # Saboteurs

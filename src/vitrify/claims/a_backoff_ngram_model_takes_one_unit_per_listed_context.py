@@ -18,8 +18,11 @@ Saboteur: The unit of the first listed context of one word is removed.
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
+from vitrify.claims._figures import dress, show
 from vitrify.claims._nets import ATTENTIONS, Claim, Evidence, Subject, Subjects, built, check_net, edited
+from vitrify.constructions.catalogue import chosen
 from vitrify.net.sparse import nonzeros
 from vitrify.spec.ngrams.families import pydoc_sentences
 from vitrify.spec.ngrams.model import NGramModel
@@ -47,4 +50,21 @@ def check(subject: Subject) -> Evidence:
 
 
 sabotage = partial(edited, name="blocks.0.mlp.b_in", index=0, times=0.0, plus=-1e6)  # a context loses its unit
-CLAIM = Claim(subjects, check, sabotage, id="R1", standing="theorem", certified="proved", budget_seconds=20)
+
+
+def growth(axes: Any, evidence: Evidence) -> None:
+    """Draw the units that the construction declares against the contexts that a model of a corpus lists."""
+    for number, order in enumerate((2, 3, 4, 5)):
+        models = [NGramModel.fit(pydoc_sentences(count), order) for count in (20, 60, SENTENCES // 2, SENTENCES)]
+        listed = [sum(map(len, model.contexts())) for model in models]
+        units = [chosen(model, "heads").sizes(model, max_length=64).exact["units"] for model in models]
+        axes.plot(listed, units, color=f"C{number}", marker="o", markersize=4, label=f"order {order}, of the formula")
+    built_nets = [part.measured("units") for part in evidence.parts.values()]
+    axes.plot([listed[-1]] * len(built_nets), built_nets, "x", color="C7", markersize=9, label="measured on nets")
+    dress(axes, [], "listed contexts of Python's help texts", "units", "xy")
+
+
+FIGURE = show(growth)
+CLAIM = Claim(
+    subjects, check, sabotage, id="R1", standing="theorem", certified="proved", budget_seconds=20, figure=FIGURE
+)

@@ -26,6 +26,7 @@ import numpy as np
 from vitrify.bounds.chased import ChainSearch, followed, lookup_chain, refute_chain
 from vitrify.bounds.games import composition_game
 from vitrify.bounds.protocols import ChainOfThought
+from vitrify.claims._figures import named, points, show
 from vitrify.claims._nets import Claim, Domain, Evidence, Method, Subject, Subjects, quantities, witnessed
 
 LACKING = ((4, 4, 3, 0), (16, 2, 1, 0), (16, 4, 3, 0), (8, 2, 2, 1), (16, 4, 4, 1))  # n, hops, steps, digits dropped
@@ -100,4 +101,17 @@ def sabotage(subject: Subject) -> Subject:
     return subject.with_data(chain=lookup_chain(n, hops if lacks else hops - 1, _bits(n)))
 
 
-CLAIM = Claim(subjects, check, sabotage, id="B12", standing="theorem", uncertified="about what no net can do")
+FIGURE = show(
+    points(
+        "bits of f",
+        "bits of a transcript",
+        "bits of the function",
+        "bits of the thoughts",
+        "2x2y",
+        by=named("(complete|1 step less|1 digit less)"),
+        laws={"as many as needed": lambda bits: bits},
+    )
+)
+CLAIM = Claim(
+    subjects, check, sabotage, id="B12", standing="theorem", uncertified="about what no net can do", figure=FIGURE
+)

@@ -28,6 +28,7 @@ from itertools import product as every
 
 from vitrify.certification.checking import with_proof
 from vitrify.certification.checks.words import WordCheck
+from vitrify.claims._figures import bars, points, show
 from vitrify.claims._nets import (
     Claim,
     Domain,
@@ -154,4 +155,10 @@ def _alike(one: Weights, other: Weights) -> bool:
     )
 
 
-CLAIM = Claim(subjects, check, sabotage, id="R44", standing="theorem", certified="proved", budget_seconds=20)
+FIGURE = show(
+    points("rounds", "tokens", "rounds, 2D", "tokens", "y", laws={"4^D": lambda rounds: 2**rounds}),
+    bars(("rounds",), "rounds"),
+)
+CLAIM = Claim(
+    subjects, check, sabotage, id="R44", standing="theorem", certified="proved", budget_seconds=20, figure=FIGURE
+)

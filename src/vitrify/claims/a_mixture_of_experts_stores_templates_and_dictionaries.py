@@ -24,6 +24,7 @@ import numpy as np
 
 from vitrify.certification.oracles.knowledge import forced, watched
 from vitrify.certification.oracles.right import logit_margins
+from vitrify.claims._figures import bars, show
 from vitrify.claims._nets import ATTENTIONS, Domain, Evidence, Method, Quantity, witnessed, zeroed
 from vitrify.claims.catalogue import Claim, Subject, Subjects
 from vitrify.constructions.catalogue import build
@@ -151,4 +152,9 @@ def _answered_when_broken(spec: Knowledge, weights: Weights) -> int:
     return int((np.array(net.output.symbols)[last.argmax(axis=-1)] != NONE).sum())
 
 
-CLAIM = Claim(subjects, check, sabotage, id="R5", standing="theorem", certified="sampled", budget_seconds=60)
+FIGURE = show(
+    bars({"units of the experts": "units of experts", "units of the router": "units of the router"}, "units", "y")
+)
+CLAIM = Claim(
+    subjects, check, sabotage, id="R5", standing="theorem", certified="sampled", budget_seconds=60, figure=FIGURE
+)

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from functools import partial
 
+from vitrify.claims._figures import bars, declared, show
 from vitrify.claims._nets import Claim, Evidence, Quantity, Subject, Subjects, built, check_net, edited
 from vitrify.constructions.grammar_probabilities import products
 from vitrify.spec.grammars.families import random_hierarchy, random_pcfg
@@ -48,4 +49,10 @@ def check(subject: Subject) -> Evidence:
 
 
 sabotage = partial(edited, name="unembed.b_U", index=0, plus=1e-6)  # one logit is a millionth too large
-CLAIM = Claim(subjects, check, sabotage, id="R3", standing="theorem", certified="exhaustive", budget_seconds=60)
+FIGURE = show(
+    bars({"layers used": "layers", "at most, by the formula": declared("layers")}, "layers"),
+    bars({"largest error": "largest error"}, "largest error of a probability", "y"),
+)
+CLAIM = Claim(
+    subjects, check, sabotage, id="R3", standing="theorem", certified="exhaustive", budget_seconds=60, figure=FIGURE
+)

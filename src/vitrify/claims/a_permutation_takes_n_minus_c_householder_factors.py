@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from vitrify.claims._figures import bars, points, show
 from vitrify.claims._nets import Claim, Evidence, Quantity, Subject, Subjects, check_net, zeroing
 from vitrify.constructions.recurrent_automaton import count_factors, householder, tracked_permutation
 from vitrify.net.explain_cells import transition
@@ -60,4 +61,14 @@ def check(subject: Subject) -> Evidence:
 
 
 sabotage = zeroing("blocks.0.rec.W_A", -1)  # the last factor is the identity for all letters
-CLAIM = Claim(subjects, check, sabotage, id="R24", standing="theorem", certified="proved")
+FIGURE = show(
+    points(
+        "rank of A − I, by letter[1]",
+        "factors in use, by letter[1]",
+        "rank of A − I",
+        "factors of the largest letter",
+        laws={"one each": lambda rank: rank},
+    ),
+    bars({"numbers in the state": "numbers in the state", "factors": "factors"}, "count"),
+)
+CLAIM = Claim(subjects, check, sabotage, id="R24", standing="theorem", certified="proved", figure=FIGURE)

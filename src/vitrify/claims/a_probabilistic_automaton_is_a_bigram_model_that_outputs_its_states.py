@@ -23,6 +23,7 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import product
 
+from vitrify.claims._figures import points, show
 from vitrify.claims._nets import ATTENTIONS, Domain, Evidence, Method, Quantity, built, sized, witnessed, zeroed
 from vitrify.claims._runs import error_on_runs, largest_difference, random_walks, string_masses
 from vitrify.claims.catalogue import Claim, Subject, Subjects
@@ -79,4 +80,5 @@ def sabotage(subject: Subject) -> Subject:
     return replace(subject, weights=weights)
 
 
-CLAIM = Claim(subjects, check, sabotage, id="R2", standing="theorem", certified="proved")
+FIGURE = show(points("{} states", "units", "states", "units", by=lambda name: "in turn" if "turn" in name else "pairs"))
+CLAIM = Claim(subjects, check, sabotage, id="R2", standing="theorem", certified="proved", figure=FIGURE)

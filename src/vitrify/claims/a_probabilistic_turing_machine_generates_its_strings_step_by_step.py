@@ -30,6 +30,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from vitrify.claims._figures import bars, show
 from vitrify.claims._nets import (
     Claim,
     Domain,
@@ -177,4 +178,13 @@ def wrong_digit(subject: Subject) -> Subject:
 
 
 SABOTEURS = {"no sink": without_sink, "few bits": few_bits, "wrong digit": wrong_digit}
-CLAIM = Claim(subjects, check, sabotage, id="R41", standing="theorem", certified="proved", budget_seconds=20)
+FIGURE = show(
+    bars(
+        {"tokens": "tokens for each emitted symbol", "steps of the machine": "steps for each emitted symbol"},
+        "for each emitted symbol",
+    ),
+    bars(("d_model", "units"), "size of the net"),
+)
+CLAIM = Claim(
+    subjects, check, sabotage, id="R41", standing="theorem", certified="proved", budget_seconds=20, figure=FIGURE
+)

@@ -21,6 +21,7 @@ from __future__ import annotations
 import numpy as np
 
 from vitrify.certification.oracles.catalogue import oracle_for
+from vitrify.claims._figures import bars, show
 from vitrify.claims._nets import Claim, Domain, Evidence, Method, Quantity, Subject, Subjects, quantities, witnessed
 from vitrify.constructions.hybrid_turing import hybrid_turing, sizes
 from vitrify.kit import assemble
@@ -109,4 +110,7 @@ def sabotage(subject: Subject) -> Subject:
     return Subject(subject.name, data={**subject.data, "forgets": True})
 
 
-CLAIM = Claim(subjects, check, sabotage, id="R25", standing="theorem", certified="proved", budget_seconds=20)
+FIGURE = show(bars({"units": "units", "width": "d_model"}, "size of the net", "y"))
+CLAIM = Claim(
+    subjects, check, sabotage, id="R25", standing="theorem", certified="proved", budget_seconds=20, figure=FIGURE
+)

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from vitrify.claims._figures import named, points, show
 from vitrify.claims._nets import Claim, Evidence, Subject, Subjects, check_net, zeroed
 from vitrify.constructions import lstm_dyck
 from vitrify.constructions.recurrent_dyck import count_bits, dyck_elman, sizes
@@ -66,4 +67,7 @@ def sabotage(subject: Subject) -> Subject:
     return zeroed(subject, "blocks.0.rec.W_A", (slice(None), list(last.dims)))
 
 
-CLAIM = Claim(subjects, check, sabotage, id="R24", standing="theorem", certified="sampled", budget_seconds=20)
+FIGURE = show(points("to depth {}", "d_model", "depth", "width", by=named(r"^(\d+ kinds)")))
+CLAIM = Claim(
+    subjects, check, sabotage, id="R24", standing="theorem", certified="sampled", budget_seconds=20, figure=FIGURE
+)

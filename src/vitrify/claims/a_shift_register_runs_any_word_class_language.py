@@ -25,6 +25,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from vitrify.claims._figures import points, show
 from vitrify.claims._nets import Claim, Evidence, Subject, Subjects, Weights
 from vitrify.claims._words import check_words, word_subjects
 from vitrify.constructions.word_register import count_shifts, sizes, word_register
@@ -80,4 +81,19 @@ def _remembered(spec: WordPatterns, weights: Weights[Recurrent], n: int) -> int:
     return int((one != two).sum())
 
 
-CLAIM = Claim(subjects, check, sabotage, id="R4", standing="theorem", certified="proved", budget_seconds=60)
+FIGURE = show(
+    points(
+        "window {}",
+        {
+            "prefixes with a word too many": "prefixes that get a word too many",
+            "prefixes that lose a word": "prefixes that lose a next word",
+        },
+        "window",
+        "prefixes",
+        only="waking",
+    ),
+    points("window {}", ("width", "units"), "window", "size", joined=True, only="waking"),
+)
+CLAIM = Claim(
+    subjects, check, sabotage, id="R4", standing="theorem", certified="proved", budget_seconds=60, figure=FIGURE
+)

@@ -17,6 +17,7 @@ Saboteur: The second layer matches any earlier occurrence, not the last one.
 
 from __future__ import annotations
 
+from vitrify.claims._figures import attention_of, points, show
 from vitrify.claims._nets import Claim, Subject, Subjects, built, checking, zeroed
 from vitrify.constructions.catalogue import Attention
 from vitrify.spec.tasks.k_hop import KHop
@@ -43,4 +44,10 @@ def sabotage(subject: Subject) -> Subject:
 
 
 check = checking(work=WORK)
-CLAIM = Claim(subjects, check, sabotage, id="R20", standing="theorem", certified="sampled", budget_seconds=20)
+FIGURE = show(
+    *attention_of(subjects, (0, 0), (1, 0)),
+    points("{} symbols", ("d_model", "heads", "units"), "symbols", "size of the net", "x", joined=True),
+)
+CLAIM = Claim(
+    subjects, check, sabotage, id="R20", standing="theorem", certified="sampled", budget_seconds=20, figure=FIGURE
+)

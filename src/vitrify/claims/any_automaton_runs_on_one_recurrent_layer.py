@@ -20,6 +20,7 @@ from __future__ import annotations
 import numpy as np
 
 from vitrify.certification.checks.words import WordCheck
+from vitrify.claims._figures import bars, show
 from vitrify.claims._nets import Claim, Evidence, Quantity, Subject, Subjects, zeroed
 from vitrify.constructions.recurrent_automaton import elman, elman_sizes, linear, sizes
 from vitrify.net.inference import batch_logits
@@ -64,4 +65,5 @@ def sabotage(subject: Subject) -> Subject:
     return zeroed(subject, "blocks.0.rec.W_A", 0 if subject.data["shape"] == "elman" else (1, 0))
 
 
-CLAIM = Claim(subjects, check, sabotage, id="R24", standing="theorem", certified="proved")
+FIGURE = show(bars({"width": "width", "ones in the transition": "ones in the transition"}, "count"))
+CLAIM = Claim(subjects, check, sabotage, id="R24", standing="theorem", certified="proved", figure=FIGURE)

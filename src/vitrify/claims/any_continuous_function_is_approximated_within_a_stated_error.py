@@ -40,6 +40,7 @@ import numpy as np
 
 from vitrify.arrays import Floats
 from vitrify.certification.reading.distance import largest_distance
+from vitrify.claims._figures import curves, sequence, show
 from vitrify.claims._nets import (
     Claim,
     Domain,
@@ -232,4 +233,13 @@ def _half_folded(spec: Triangulation) -> Maxout:
     return difference(*spec.difference(half), spec.radius)
 
 
-CLAIM = Claim(subjects, check, sabotage, id="R33", standing="theorem", certified="sampled")
+def cells_of(part: Evidence) -> list[int]:
+    """Return the numbers of cells whose errors were measured."""
+    return [int(each.name[10:]) for each in part.quantities if each.name.startswith("cells for ")]
+
+
+FIGURE = show(
+    sequence("errors of the interpolants", "cells for each variable", "error of the interpolant", "2xy", at=cells_of),
+    curves("heads, {} cells", None, "cells for each variable", "heads", "2xy"),
+)
+CLAIM = Claim(subjects, check, sabotage, id="R33", standing="theorem", certified="sampled", figure=FIGURE)

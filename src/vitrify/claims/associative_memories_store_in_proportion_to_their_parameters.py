@@ -27,6 +27,7 @@ import numpy as np
 
 from vitrify.certification.evidence import Evidence
 from vitrify.claims import _memories
+from vitrify.claims._figures import bars, named, points, show
 from vitrify.claims._memories import SEEDS, beyond, memories, recalls_everything, recalls_too_little, storing
 from vitrify.claims.catalogue import Claim, Subject, Subjects
 from vitrify.constructions.associations import linear_memory, linear_sizes, mlp_memory, mlp_sizes
@@ -120,4 +121,17 @@ def sabotage(subject: Subject) -> Subject:
     return storing(subject, 0.25) if subject.weights is None else _memories.answers_shifted(subject)
 
 
-CLAIM = Claim(subjects, check, sabotage, id="R29", standing="experiment", certified="proved", budget_seconds=60)
+FIGURE = show(
+    bars({"bits stored per number": "bits stored per number"}, "bits stored per number"),
+    points(
+        "d = {}",
+        "stored",
+        "dimension d",
+        "associations stored",
+        "2x2y",
+        by=named("(least squares|hebbian|units)", "two answers"),
+    ),
+)
+CLAIM = Claim(
+    subjects, check, sabotage, id="R29", standing="experiment", certified="proved", budget_seconds=60, figure=FIGURE
+)

@@ -32,6 +32,7 @@ from vitrify.bounds.gates import Size, all_words
 from vitrify.bounds.random_nets import random_net
 from vitrify.bounds.tc0 import depth_bound, finite_precision_circuit
 from vitrify.claims._circuits import exponent, first_difference, random_words, without_value
+from vitrify.claims._figures import circuits, show
 from vitrify.claims._nets import CaseKind, Domain, Evidence, Method, Quantity, Weights, quantities, witnessed
 from vitrify.claims.catalogue import Claim, Subject, Subjects
 from vitrify.constructions.catalogue import build
@@ -113,6 +114,13 @@ def sabotage(subject: Subject) -> Subject:
     return subject.with_data(missing=True)
 
 
+FIGURE = show(*circuits())
 CLAIM = Claim(
-    subjects, check, sabotage, id="B14", standing="theorem", uncertified="about any net, and the circuit made of it"
+    subjects,
+    check,
+    sabotage,
+    id="B14",
+    standing="theorem",
+    uncertified="about any net, and the circuit made of it",
+    figure=FIGURE,
 )

@@ -28,6 +28,7 @@ from dataclasses import replace
 
 from vitrify.certification.checking import net_check
 from vitrify.certification.evidence import Relation
+from vitrify.claims._figures import last_word, points, show
 from vitrify.claims._nets import ATTENTIONS, Evidence, Quantity, Weights, built, check_net, quantities, sized, zeroed
 from vitrify.claims.catalogue import Claim, Subject, Subjects
 from vitrify.constructions import grammar_spans
@@ -110,4 +111,10 @@ def sabotage(subject: Subject) -> Subject:
     return subject
 
 
-CLAIM = Claim(subjects, check, sabotage, id="R3", standing="theorem", certified="sampled", budget_seconds=60)
+FIGURE = show(
+    points("depth {}", "layers", "depth of the grammar", "layers", by=last_word),
+    points("depth {}", "units", "depth of the grammar", "units", "y", by=last_word),
+)
+CLAIM = Claim(
+    subjects, check, sabotage, id="R3", standing="theorem", certified="sampled", budget_seconds=60, figure=FIGURE
+)

@@ -22,6 +22,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from vitrify.claims._figures import points, show
 from vitrify.claims._nets import Claim, Evidence, Subject, Subjects, Weights, check_net, without_norms
 from vitrify.constructions.counting import counting, sizes
 from vitrify.kit import assemble
@@ -54,4 +55,15 @@ def check(subject: Subject) -> Evidence:
     return check_net(subject, declared, max_length=8 if len(subject.spec.alphabet) < 4 else 6)
 
 
-CLAIM = Claim(subjects, check, without_norms, id="R13", standing="theorem", certified="sampled", budget_seconds=20)
+FIGURE = show(
+    points(
+        "nesting {}",
+        ("attention_layers", "heads"),
+        "nesting of counts",
+        "count",
+        laws={"one each": lambda depth: depth},
+    )
+)
+CLAIM = Claim(
+    subjects, check, without_norms, id="R13", standing="theorem", certified="sampled", budget_seconds=20, figure=FIGURE
+)

@@ -24,6 +24,7 @@ from __future__ import annotations
 
 from itertools import count, islice
 
+from vitrify.claims._figures import bars, declared, points, show
 from vitrify.claims._nets import (
     Claim,
     Evidence,
@@ -71,6 +72,16 @@ def sabotage(subject: Subject) -> Subject:
     return subject
 
 
+FIGURE = show(
+    points(
+        "nesting {}",
+        ("attention_layers",),
+        "nesting of counts",
+        "attention layers",
+        laws={"one each": lambda depth: depth},
+    ),
+    bars({"heads": "heads", "heads declared": declared("heads")}, "heads"),
+)
 CLAIM = Claim(
     subjects,
     on_groups(check),
@@ -79,4 +90,5 @@ CLAIM = Claim(
     standing="theorem",
     certified="sampled",
     budget_seconds=20,
+    figure=FIGURE,
 )

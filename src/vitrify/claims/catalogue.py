@@ -82,7 +82,8 @@ class Claim:
 
     `id` is its number in the atlas, like R14; claims about one theorem share it. `standing` is what the source gives
     for the statement: a theorem, an experiment or a conjecture. `check` measures on one subject what is stated;
-    `sabotage` breaks a subject so that `check` must fail. `certified` is the weakest method that certifies its exact
+    `sabotage` breaks a subject so that `check` must fail. `figure` makes a matplotlib figure of the evidence
+    (`claims._figures`). `certified` is the weakest method that certifies its exact
     nets; `uncertified` says why there is none. Checking all `subjects` takes at most `budget_seconds` of one core;
     `large` gives more of them, checked at large scale in some minutes.
 
@@ -108,6 +109,7 @@ class Claim:
     large: Callable[[], Iterable[Subject]] | None = None
     draw: Callable[[Figures], Figure] | None = None
     measure: Callable[[Subject], Measured] | None = None
+    figure: Callable[[Evidence], Figure] | None = None
 
     @classmethod
     def planned(
@@ -127,6 +129,13 @@ class Claim:
         """Return a claim about training or generalization."""
         about: dict[str, Any] = {"id": id, "standing": standing, "budget_seconds": budget_seconds}
         return cls(subjects, plan=plan, judge=judge, nulls=nulls, large=large, draw=draw, measure=measure, **about)
+
+    def drawing(self, evidence: Evidence) -> Callable[[], Figure] | None:
+        """Return what makes the figure of some evidence; None where there is none, or nothing to draw."""
+        draw, figure, data = self.draw, self.figure, evidence.figures
+        if draw is not None and data:
+            return lambda: draw(data)
+        return None if figure is None else lambda: figure(evidence)
 
     def subjects_at(self, scale: Scale) -> Iterable[Subject]:
         """Return the subjects at a scale; a claim without large ones has the same at both."""

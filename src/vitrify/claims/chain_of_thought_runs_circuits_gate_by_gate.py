@@ -23,6 +23,7 @@ from itertools import product
 
 import numpy as np
 
+from vitrify.claims._figures import declared, points, show
 from vitrify.claims._nets import ATTENTIONS, Domain, Evidence, Method, built, sized, witnessed, zeroing
 from vitrify.claims.catalogue import Claim, Subject, Subjects
 from vitrify.net.generate import generate
@@ -86,4 +87,15 @@ def _number(bits: Iterable[str]) -> int:
 
 
 sabotage = zeroing("blocks.0.attn.W_Q", 1)  # the right operand is read from everywhere at once
-CLAIM = Claim(subjects, check, sabotage, id="R26", standing="theorem", certified="sampled", budget_seconds=20)
+FIGURE = show(
+    points(
+        declared("steps"),
+        ("steps", "d_model", "layers"),
+        "gates of the circuit",
+        "count",
+        laws={"one step each": lambda count: count},
+    )
+)
+CLAIM = Claim(
+    subjects, check, sabotage, id="R26", standing="theorem", certified="sampled", budget_seconds=20, figure=FIGURE
+)

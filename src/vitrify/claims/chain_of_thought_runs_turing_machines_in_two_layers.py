@@ -23,6 +23,7 @@ from itertools import groupby, islice
 
 import numpy as np
 
+from vitrify.claims._figures import points, show
 from vitrify.claims._nets import (
     Domain,
     Evidence,
@@ -119,6 +120,7 @@ def thoughts(subject: Subject, prompts: list[tuple[str, ...]], method: Method = 
     return witnessed(witness, len(prompts), inputs).adding(Quantity("longest thought", most))
 
 
+FIGURE = show(points("longest thought", ("d_model", "layers", "units"), "steps of the machine", "size of the net", "y"))
 CLAIM = Claim(
     subjects,
     on_groups(check, check_steps),
@@ -127,4 +129,5 @@ CLAIM = Claim(
     standing="theorem",
     certified="exhaustive",
     budget_seconds=20,
+    figure=FIGURE,
 )

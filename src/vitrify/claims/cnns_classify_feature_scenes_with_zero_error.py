@@ -32,6 +32,7 @@ from vitrify.certification.attacks.robust import answers, radii
 from vitrify.certification.checking import net_check
 from vitrify.certification.margins.values import Undecided
 from vitrify.certification.reading.gap import gap_margin
+from vitrify.claims._figures import bars, sequence, show
 from vitrify.claims._nets import (
     Claim,
     Domain,
@@ -143,4 +144,16 @@ def _attacked(subject: Subject, planes: NDArray[np.float64]) -> list[Quantity]:
     ]
 
 
-CLAIM = Claim(subjects, check, sabotage, id="R6", standing="theorem", certified="sampled", budget_seconds=120)
+FIGURE = show(
+    bars(
+        {
+            "smallest": "certified radius, smallest and largest[0]",
+            "largest": "certified radius, smallest and largest[1]",
+        },
+        "certified radius",
+    ),
+    sequence("units_per_layer", "layer", "channels"),
+)
+CLAIM = Claim(
+    subjects, check, sabotage, id="R6", standing="theorem", certified="sampled", budget_seconds=120, figure=FIGURE
+)

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from vitrify.claims._figures import attention_of, layers_of_automata, show
 from vitrify.claims._nets import SOFT, Claim, Evidence, Subject, Subjects, check_net, in_turn, zeroing
 from vitrify.constructions.commutative import group_counters, power_counters, units_for
 from vitrify.spec.automata.automaton import Automaton
@@ -47,4 +48,5 @@ def check(subject: Subject) -> Evidence:
 
 
 sabotage = zeroing("pos_embed.W_pos")  # without a sink the head gives means instead of counts
-CLAIM = Claim(subjects, check, sabotage, id="R16", standing="theorem", certified="proved")
+FIGURE = show(*attention_of(subjects, (0, 0), word="011010"), layers_of_automata)
+CLAIM = Claim(subjects, check, sabotage, id="R16", standing="theorem", certified="proved", figure=FIGURE)

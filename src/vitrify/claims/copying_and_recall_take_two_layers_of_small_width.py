@@ -20,6 +20,7 @@ Saboteur: Runs are compared without their oldest symbol; keys without one of the
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -27,6 +28,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from vitrify.certification.oracles.tasks import TaskOracle
+from vitrify.claims._figures import attention_of, points, show
 from vitrify.claims._nets import Claim, Domain, Evidence, Method, Quantity, Subject, Subjects, built, check_net, zeroed
 from vitrify.net.inference import batch_logits
 from vitrify.net.transformer import AttentionKind
@@ -95,4 +97,16 @@ def sabotage(subject: Subject) -> Subject:
     return zeroed(subject, f"blocks.{0 if subject.spec.fused else 1}.attn.W_K", (0, key.dims[1]))
 
 
-CLAIM = Claim(subjects, check, sabotage, id="R23", standing="theorem", certified="sampled", budget_seconds=60)
+FIGURE = show(
+    *attention_of(subjects, (0, 0), (1, 0)),
+    points(
+        lambda name, _: float(re.findall(r"(?:symbols|keys)=(\d+)", name)[0]),
+        ("d_model", "heads"),
+        "symbols, or keys",
+        "size of the net",
+        "2x",
+    ),
+)
+CLAIM = Claim(
+    subjects, check, sabotage, id="R23", standing="theorem", certified="sampled", budget_seconds=60, figure=FIGURE
+)

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from vitrify.claims._figures import layers_of_automata, points, show
 from vitrify.claims._nets import Claim, Subjects, checking, in_turn, zeroing
 from vitrify.spec.automata.families import gridworld as corridor
 
@@ -32,6 +33,24 @@ def subjects() -> Subjects:
 
 
 sabotage = zeroing("blocks.1.attn.W_V", 0)  # one head of the second layer reads nothing
+FIGURE = show(
+    layers_of_automata,
+    points(
+        "{} cells",
+        {"heads of the second layer": "heads_per_layer[1]", "layers": "layers"},
+        "cells",
+        "count",
+        joined=True,
+        laws={"2(n − 1)": lambda n: 2 * (n - 1)},
+    ),
+)
 CLAIM = Claim(
-    subjects, checking(max_length=8), sabotage, id="R16", standing="theorem", certified="sampled", budget_seconds=20
+    subjects,
+    checking(max_length=8),
+    sabotage,
+    id="R16",
+    standing="theorem",
+    certified="sampled",
+    budget_seconds=20,
+    figure=FIGURE,
 )

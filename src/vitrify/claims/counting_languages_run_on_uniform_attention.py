@@ -27,6 +27,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from vitrify.claims._figures import attention_of, bars, show
 from vitrify.claims._nets import (
     SOFT,
     Claim,
@@ -106,4 +107,9 @@ def sabotage(subject: Subject) -> Subject:
     return without_norms(subject) if subject.weights.architecture.norm else zeroed(subject, "blocks.0.attn.W_Q")
 
 
-CLAIM = Claim(subjects, check, sabotage, id="R9", standing="theorem", certified="sampled", budget_seconds=20)
+FIGURE = show(
+    *attention_of(subjects, (0, 0), word="abbabaab"), bars({"heads": "heads", "layers": "attention_layers"}, "count")
+)
+CLAIM = Claim(
+    subjects, check, sabotage, id="R9", standing="theorem", certified="sampled", budget_seconds=20, figure=FIGURE
+)

@@ -33,6 +33,7 @@ import numpy as np
 from vitrify.arrays import Floats
 from vitrify.bounds.orbits import orbit, random_stack
 from vitrify.certification.evidence import Domain, Evidence, Method, Quantity, quantities
+from vitrify.claims._figures import named, points, show
 from vitrify.claims._nets import Claim, Subject, Subjects, built, check_net, witnessed
 from vitrify.constructions.commutative import group_counters
 from vitrify.constructions.cyclotomic import companion, totient
@@ -169,4 +170,15 @@ def _counting(weights: Weights[Transformer]) -> Weights[Transformer]:
     return replace(weights, architecture=stack, arrays=arrays)
 
 
-CLAIM = Claim(subjects, check, sabotage, id="R24", standing="theorem", certified="proved")
+FIGURE = show(
+    points("modulo {}", "d_model", "modulus", "numbers in the state"),
+    points(
+        "{} layers",
+        "letters before the period",
+        "layers",
+        "letters until real nets repeat",
+        "y",
+        by=named("(signed|positive)"),
+    ),
+)
+CLAIM = Claim(subjects, check, sabotage, id="R24", standing="theorem", certified="proved", figure=FIGURE)

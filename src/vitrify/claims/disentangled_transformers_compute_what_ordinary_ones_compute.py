@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from vitrify.claims._figures import bars, show
 from vitrify.claims._nets import CaseKind, Claim, Domain, Evidence, Method, Subject, Subjects, check_net, sized, zeroed
 from vitrify.constructions.catalogue import build
 from vitrify.net.architecture import Output
@@ -99,4 +100,5 @@ def sabotage(subject: Subject) -> Subject:
     return zeroed(subject, "unembed.W_U", np.flatnonzero(subject.weights.arrays["unembed.W_U"].any(axis=1))[-1])
 
 
-CLAIM = Claim(subjects, check, sabotage, id="R22", standing="theorem", certified="sampled")
+FIGURE = show(bars({"width of the stream": "width", "heads": "heads"}, "count"))
+CLAIM = Claim(subjects, check, sabotage, id="R22", standing="theorem", certified="sampled", figure=FIGURE)

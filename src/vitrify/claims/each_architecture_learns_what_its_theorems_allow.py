@@ -161,7 +161,7 @@ def draw(figures: Figures) -> Figure:
         for size, times in enumerate(("1×", "2×")):
             middle, low, high = (f(table[row, column, :, size]) for f in (np.median, np.min, np.max))
             lines.append(f"{times} {middle:.2f} [{low:.2f}, {high:.2f}]{' ◂' * (size == data['beyond'][column])}")
-        can = f"{predicted[1]}: {WORDS.get(predicted[1]) or ('can' if predicted[0] else 'not')}" if predicted else "–"
+        can = f"{predicted[1]}: {WORDS.get(predicted[1]) or ('can' if predicted[0] else 'can’t')}" if predicted else "–"
         text = "\n".join([*lines, f"{can}   lr {data['rates'][row][column]:g}"])
         axes.text(column, row, text, ha="center", va="center", fontsize=7, color="white" if median > 0.6 else "black")
         if edge := EDGES.get(agreement(float(median), predicted)):

@@ -26,6 +26,7 @@ from functools import partial
 
 import numpy as np
 
+from vitrify.claims._figures import bars, show
 from vitrify.claims._memories import beyond, memories, recalls_everything, recalls_too_little, storing
 from vitrify.claims._nets import Claim, Evidence, Subject, Subjects, Weights, zeroed
 from vitrify.constructions.facts import facts, facts_in_heads, sizes, sizes_in_heads
@@ -115,4 +116,10 @@ def sabotage(subject: Subject) -> Subject:
     return replace(subject, weights=subject.weights.with_array("blocks.0.attn.W_O", written))
 
 
-CLAIM = Claim(subjects, check, sabotage, id="R30", standing="experiment", certified="sampled", budget_seconds=20)
+FIGURE = show(
+    bars({"bits stored per parameter": "bits stored per parameter"}, "bits stored per parameter", "y"),
+    bars({"share recalled with too few": "mean share that is recalled"}, "share of the facts recalled"),
+)
+CLAIM = Claim(
+    subjects, check, sabotage, id="R30", standing="experiment", certified="sampled", budget_seconds=20, figure=FIGURE
+)

@@ -28,6 +28,7 @@ from vitrify.bounds.gates import Size, all_words
 from vitrify.bounds.random_nets import random_net
 from vitrify.bounds.tc0 import BLOCK_DEPTH, finite_precision_circuit
 from vitrify.claims._circuits import first_difference
+from vitrify.claims._figures import circuits, show
 from vitrify.claims._nets import CaseKind, Domain, Evidence, Method, Quantity, quantities, witnessed, zeroed
 from vitrify.claims.catalogue import Claim, Subject, Subjects
 from vitrify.constructions.catalogue import build
@@ -88,6 +89,7 @@ def sabotage(subject: Subject) -> Subject:
     return subject.with_data(of=silent.weights)
 
 
+FIGURE = show(*circuits())
 CLAIM = Claim(
     subjects,
     check,
@@ -96,4 +98,5 @@ CLAIM = Claim(
     standing="theorem",
     budget_seconds=20,
     uncertified="about any net, and the circuit made of it",
+    figure=FIGURE,
 )

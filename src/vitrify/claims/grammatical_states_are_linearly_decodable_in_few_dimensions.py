@@ -20,11 +20,13 @@ Saboteur: The units that write the labels of level 1 are removed.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from vitrify.arrays import Arrays, Bools, Ints
 from vitrify.certification.reading.probes import by_layer, held_out, streams
+from vitrify.claims._figures import Panel, show
 from vitrify.claims._nets import Claim, Domain, Evidence, Method, Quantity, Subject, Subjects, Weights, zeroed
 from vitrify.constructions.catalogue import build
 from vitrify.net.inference import batch_of, encode
@@ -133,4 +135,23 @@ def sabotage(subject: Subject) -> Subject:
     return subject
 
 
-CLAIM = Claim(subjects, check, sabotage, id="R3", standing="theorem", certified="exhaustive", budget_seconds=20)
+def probes(level: int) -> Panel:
+    """Return the panel with the share of phrases that a linear probe separates, by part of the net."""
+
+    def show_level(axes: Any, evidence: Evidence) -> None:
+        for number, (name, part) in enumerate(evidence.parts.items()):
+            found = part.measured(f"level {level}: by layer") or {}
+            shares = [each["separated"] for each in found.values()]
+            axes.plot(range(len(found)), shares, color=f"C{number}", marker="o", label=name)
+            if len(found) > len(axes.get_xticklabels()) or not number:
+                axes.set_xticks(range(len(found)), list(found), rotation=30, ha="right", fontsize=7)
+        axes.set(ylim=(-0.02, 1.05), ylabel="share separated by a linear probe", title=f"labels of level {level}")
+        axes.legend(fontsize=8)
+
+    return show_level
+
+
+FIGURE = show(probes(1), probes(2))
+CLAIM = Claim(
+    subjects, check, sabotage, id="R3", standing="theorem", certified="exhaustive", budget_seconds=20, figure=FIGURE
+)

@@ -30,6 +30,7 @@ from vitrify.bounds.activations import ExactNet
 from vitrify.bounds.cone import Cone, Restriction, blind_spot
 from vitrify.bounds.gates import all_words
 from vitrify.bounds.random_nets import random_net
+from vitrify.claims._figures import grid, show
 from vitrify.claims._nets import CaseKind, Domain, Evidence, Method, Quantity, witnessed, zeroed
 from vitrify.claims.catalogue import Claim, Subject, Subjects
 from vitrify.constructions.catalogue import build
@@ -169,4 +170,19 @@ def sabotage(subject: Subject) -> Subject:
     return replace(subject, weights=build(cyclic(2), "log-depth", max_length=length, attention="hard"))
 
 
-CLAIM = Claim(subjects, check, sabotage, id="B6", standing="theorem", uncertified="about what no net can do")
+def restrictions(evidence: Evidence) -> tuple[list[str], list[str], list[list[float]]]:
+    """Return names, positions and a shade for each letter: fixed, free, or not there."""
+    words = {name: str(part.measured("fixed letters") or "") for name, part in evidence.parts.items()}
+    longest = max(map(len, words.values()))
+    rows = [[0.08 if letter == "·" else 1.0 for letter in word.ljust(longest, " ")] for word in words.values() if word]
+    rows = [
+        [0.0 if at >= len(word) else cell for at, cell in enumerate(row)]
+        for row, word in zip(rows, filter(None, words.values()), strict=True)
+    ]
+    return [name for name, word in words.items() if word], [str(at + 1) for at in range(longest)], rows
+
+
+FIGURE = show(grid(restrictions, "dark: letters that are fixed, by position"))
+CLAIM = Claim(
+    subjects, check, sabotage, id="B6", standing="theorem", uncertified="about what no net can do", figure=FIGURE
+)

@@ -28,6 +28,7 @@ from vitrify.bounds.ac0 import BLOCK_DEPTH, difference, hard_attention_circuit, 
 from vitrify.bounds.activations import ExactNet
 from vitrify.bounds.gates import all_words, input_bits
 from vitrify.bounds.random_nets import random_net
+from vitrify.claims._figures import circuits, show
 from vitrify.claims._nets import CaseKind, Domain, Evidence, Method, Quantity, Weights, quantities, witnessed, zeroed
 from vitrify.claims.catalogue import Claim, Subject, Subjects
 from vitrify.constructions.catalogue import build
@@ -101,6 +102,13 @@ def sabotage(subject: Subject) -> Subject:
     return replace(subject, data={"of": zeroed(subject, f"blocks.{block}.attn.W_O").weights})
 
 
+FIGURE = show(*circuits())
 CLAIM = Claim(
-    subjects, check, sabotage, id="B6", standing="theorem", uncertified="about any net, and the circuit made of it"
+    subjects,
+    check,
+    sabotage,
+    id="B6",
+    standing="theorem",
+    uncertified="about any net, and the circuit made of it",
+    figure=FIGURE,
 )

@@ -9,10 +9,10 @@ sets, clears or leaves each of these bits, and never flips one: the net is a cas
 Checked: Seven star-free languages as automata and six as formulas, among them (ab)*, a*b*, *the second letter is a*,
 *no letter twice in a row* and brackets of two kinds to depth 2, and twelve random nets of two layers with both masks
 and ties to both sides. Each net is proved, bit by bit, for every word of every length, and run on all words to length 6
-and on random words of 10, 100 and 1,000 letters with the same bytes. From each net the minimal automaton and a formula
-are read. Both must be the language of the spec, as minimal automata, which decides all words; so must the net that is
-built from the formula. No map of the transition monoid may cycle through states. Sizes are compared with their
-formulas, and automata whose language has a group of 2, 3 or 6 permutations must be refused.
+and on random words of 10, 100 (200 words for each net) and 1,000 letters with the same bytes. From each net the minimal
+automaton and a formula are read. Both must be the language of the spec, as minimal automata, which decides all words;
+so must the net that is built from the formula. No map of the transition monoid may cycle through states. Sizes are
+compared with their formulas, and automata whose language has a group of 2, 3 or 6 permutations must be refused.
 Not checked: The converse for all nets: it is run on these 25.
 Source: Angluin, Chiang & Yang 2023, arXiv 2310.13897 [A]: the theorem, by way of first-order logic and the Krohn-Rhodes
 decomposition; the constructions and the readings are our own. Schützenberger 1965 for aperiodic monoids.
@@ -33,6 +33,7 @@ from vitrify.arrays import Bools, Ints
 from vitrify.bounds.random_nets import random_net
 from vitrify.certification.reading.automata import automaton_of
 from vitrify.certification.reading.formulas import formula_of, wanted_answers
+from vitrify.claims._figures import points, show
 from vitrify.claims._nets import Claim, Evidence, Quantity, Subject, Subjects, Weights, built, check_net, refused
 from vitrify.constructions.catalogue import build
 from vitrify.constructions.temporal import strict_net
@@ -46,7 +47,7 @@ from vitrify.spec.automata.families import flip_flop
 from vitrify.spec.logic.ltl import Formula
 from vitrify.spec.logic.strict import StrictTerms, Term
 
-LENGTHS, WORDS = (10, 100, 1_000), 10  # and words of each length
+WORDS = {10: 100, 100: 200, 1_000: 2}  # of each length
 MAX_SHOWN = 400  # letters of a formula
 MARGINS = 12  # length of the nets whose margins are proved
 RANDOM = 12  # random nets
@@ -123,7 +124,7 @@ def check(subject: Subject) -> Evidence:
     language = spec.minimized() if isinstance(spec, Automaton) else spec.automaton(empty=at_start)
     again = automaton_of(build(formula, "temporal", attention="hard"))
     text = str(formula)
-    wrong = {f"wrong answers to words of {n:,} letters": _wrong_answers(net, spec, language, n) for n in LENGTHS}
+    wrong = {f"wrong answers to words of {n:,} letters": _wrong_answers(net, spec, language, n) for n in WORDS}
     quantities = [
         Quantity("the minimal automaton that is read is that of the language", read == language, True, "="),
         Quantity("and so is that of the formula", formula.automaton(empty=at_start) == language, True, "="),
@@ -142,13 +143,13 @@ def check(subject: Subject) -> Evidence:
         quantities += [Quantity("numbers in tables of positions", placed, 0, "=")]
     groups = [refused(partial(build, Automaton.from_regex(text), "star-free")) for text in GROUPS]
     quantities += [Quantity(f"refused: {', '.join(GROUPS)}", all(groups), True, "=")]
-    return check_net(subject, max_length=6).adding(*quantities)
+    return check_net(subject, max_length=6, samples=1_000).adding(*quantities)
 
 
 def _weights_for_all_lengths(subject: Subject) -> tuple[int, int]:
     """Return how many sets of arrays are built for the lengths, and how many numbers their tables of positions hold."""
     choices: dict[str, Any] = {} if subject.data["construction"] == "star-free" else {"attention": "hard"}
-    nets = [build(subject.spec, subject.data["construction"], max_length=n, **choices) for n in LENGTHS]
+    nets = [build(subject.spec, subject.data["construction"], max_length=n, **choices) for n in WORDS]
     tables = [np.count_nonzero(net.arrays["pos_embed.W_pos"]) for net in nets]
     others = {tuple(array.tobytes() for name, array in net.arrays.items() if "W_pos" not in name) for net in nets}
     return len(others), int(sum(tables))
@@ -177,16 +178,15 @@ def _truth(spec: Automaton | Formula, words: Ints) -> Bools:
 
 def _words(language: Automaton, length: int) -> Ints:
     """Return random words, most of whose letters leave it open if a continuation is in the language."""
-    rng, open_states = np.random.default_rng(length), _open_states(language)
-    words = np.zeros((WORDS, length), dtype=np.int64)
-    for word in words:
+    rng, open_states, rows = np.random.default_rng(length), _open_states(language), language.transitions
+    good = [[letter for letter, target in enumerate(row) if target in open_states] for row in rows]
+    words = np.zeros((WORDS[length], length), dtype=np.int64)
+    for word, drawn in zip(words, rng.random((*words.shape, 2)), strict=True):
         state = language.initial
-        for at in range(length):
-            row = language.transitions[state]
-            good = [letter for letter, target in enumerate(row) if target in open_states]
-            free = rng.random() < 1 / length or not good
-            word[at] = rng.integers(len(row)) if free else rng.choice(good)
-            state = row[word[at]]
+        for at, (free, share) in enumerate(drawn.tolist()):
+            letters = range(len(rows[state])) if free < 1 / length or not good[state] else good[state]
+            word[at] = letters[int(share * len(letters))]
+            state = rows[state][word[at]]
     return words
 
 
@@ -217,4 +217,22 @@ def sabotage(subject: Subject) -> Subject:
     return replace(subject, weights=assemble(strict_net(_WrongMarks(subject.spec), "wrong marks", MARGINS)))
 
 
-CLAIM = Claim(subjects, check, sabotage, id="R12", standing="theorem", certified="proved", budget_seconds=60)
+FIGURE = show(
+    points(
+        "states of the minimal automaton",
+        "maps of its states",
+        "states of the minimal automaton",
+        "maps of its states",
+        by=lambda name: "formulas" if "formula" in name else "automata",
+    ),
+    points(
+        "states of the minimal automaton",
+        "layers",
+        "states of the minimal automaton",
+        "layers",
+        by=lambda name: "formulas" if "formula" in name else "automata",
+    ),
+)
+CLAIM = Claim(
+    subjects, check, sabotage, id="R12", standing="theorem", certified="proved", budget_seconds=60, figure=FIGURE
+)

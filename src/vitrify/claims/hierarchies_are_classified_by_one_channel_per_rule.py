@@ -17,6 +17,10 @@ Saboteur: A rule of the lowest level ignores its first child.
 
 from __future__ import annotations
 
+import math
+import re
+
+from vitrify.claims._figures import points, sequence, show
 from vitrify.claims._nets import Claim, Evidence, Subject, Subjects, built, check_net, zeroing
 from vitrify.spec.grammars.families import random_hierarchy
 
@@ -39,4 +43,14 @@ def check(subject: Subject) -> Evidence:
 
 
 sabotage = zeroing("conv.0.W", (0, slice(None), 0, 0))  # the first rule of the lowest level forgets its first child
-CLAIM = Claim(subjects, check, sabotage, id="R32", standing="theorem", certified="sampled")
+FIGURE = show(
+    sequence("units_per_layer", "layer", "channels"),
+    points(
+        lambda name, _: math.prod(map(int, re.findall(r"[vm] = (\d+)", name))),
+        "d_model",
+        "rules of a level, vm",
+        "channels of the widest layer",
+        laws={"one each": lambda count: count},
+    ),
+)
+CLAIM = Claim(subjects, check, sabotage, id="R32", standing="theorem", certified="sampled", figure=FIGURE)

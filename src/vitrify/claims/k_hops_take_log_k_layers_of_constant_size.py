@@ -20,9 +20,11 @@ layer takes the position itself for an earlier occurrence; for $k = 1$, any earl
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from itertools import cycle
 
+from vitrify.claims._figures import points, show
 from vitrify.claims._nets import ATTENTIONS, Claim, Subject, Subjects, Weights, built, checking
 from vitrify.claims.an_induction_head_takes_two_layers_of_constant_size import sabotage as any_occurrence
 from vitrify.constructions.catalogue import Attention, build
@@ -69,4 +71,12 @@ def counting_itself(weights: Weights[Transformer]) -> Weights[Transformer]:
 
 
 check = checking(work=WORK)
-CLAIM = Claim(subjects, check, sabotage, id="R20", standing="theorem", certified="sampled", budget_seconds=60)
+FIGURE = show(
+    points(
+        "{} hops", "layers", "hops k", "layers", "2x", laws={"⌊log₂ k⌋ + 2": lambda k: math.floor(math.log2(k)) + 2}
+    ),
+    points("{} hops", "d_model", "hops k", "width", "2x"),
+)
+CLAIM = Claim(
+    subjects, check, sabotage, id="R20", standing="theorem", certified="sampled", budget_seconds=60, figure=FIGURE
+)

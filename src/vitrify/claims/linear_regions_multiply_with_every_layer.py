@@ -22,6 +22,7 @@ from fractions import Fraction
 import numpy as np
 
 from vitrify.certification.reading.regions import net_regions
+from vitrify.claims._figures import points, show
 from vitrify.claims._nets import Claim, Domain, Evidence, Method, Quantity, Subject, Subjects, Weights, zeroed
 from vitrify.constructions.maxout import convex_difference, maxout
 from vitrify.kit import assemble
@@ -114,4 +115,23 @@ def sabotage(subject: Subject) -> Subject:
     raise AssertionError("no piece of the last MLP is ever the maximum")
 
 
-CLAIM = Claim(subjects, check, sabotage, id="R8", standing="theorem", certified="sampled", budget_seconds=60)
+def kind(name: str) -> str:
+    """Return the series of a subject: how many pieces a layer has, on how many inputs."""
+    pieces = name.split(", ")[0]
+    return "random networks" if pieces.startswith("random") else pieces + (" of the plane" if "plane" in name else "")
+
+
+FIGURE = show(
+    points(
+        "attention layers",
+        "linear regions of the transformer",
+        "attention layers",
+        "linear regions",
+        "y",
+        by=kind,
+        joined=True,
+    )
+)
+CLAIM = Claim(
+    subjects, check, sabotage, id="R8", standing="theorem", certified="sampled", budget_seconds=60, figure=FIGURE
+)

@@ -27,6 +27,7 @@ import numpy as np
 
 from vitrify.certification.evidence import CaseKind, Domain, Evidence, Method, Verdict, quantities
 from vitrify.certification.oracles.tasks import TaskOracle
+from vitrify.claims._figures import named, points, show
 from vitrify.claims._nets import Claim, Subject, Subjects, Weights, built, check_net, refused, zeroed
 from vitrify.constructions.catalogue import build
 from vitrify.net.inference import encode
@@ -98,4 +99,8 @@ def sabotage(subject: Subject) -> Subject:
     return zeroed(subject, f"blocks.{block}.attn.W_K", (0, subject.weights.labels.space(key).dims[1]))
 
 
-CLAIM = Claim(subjects, check, sabotage, id="R18", standing="theorem", certified="sampled")
+FIGURE = show(
+    points("modulus={}", "d_model", "modulus", "width", "x", by=named(r"^(\w+)\(")),
+    points("modulus={}", "units", "modulus", "units", "x", by=named(r"^(\w+)\(")),
+)
+CLAIM = Claim(subjects, check, sabotage, id="R18", standing="theorem", certified="sampled", figure=FIGURE)

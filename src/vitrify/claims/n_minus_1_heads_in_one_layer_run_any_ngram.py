@@ -30,6 +30,7 @@ import numpy as np
 
 from vitrify.arrays import Floats
 from vitrify.certification.evidence import Domain, Evidence, Method, quantities
+from vitrify.claims._figures import last_word, points, show
 from vitrify.claims._nets import Claim, Subject, Subjects, check_ngram, ngram_subjects, witnessed, zeroed
 from vitrify.constructions.catalogue import build
 from vitrify.net.inference import with_pads
@@ -108,4 +109,17 @@ def sabotage(subject: Subject) -> Subject:
     return zeroed(subject, "blocks.0.attn.W_V", -1)  # of the head that looks furthest back
 
 
-CLAIM = Claim(subjects, check, sabotage, id="R1", standing="theorem", certified="proved", budget_seconds=60)
+FIGURE = show(
+    points(
+        "table_units",
+        "units",
+        "listed contexts",
+        "units of the MLP",
+        by=last_word,
+        laws={"one each": lambda units: units},
+    ),
+    points("{}-gram", ("heads", "layers"), "order n", "count", joined=True, laws={"n − 1": lambda n: n - 1}),
+)
+CLAIM = Claim(
+    subjects, check, sabotage, id="R1", standing="theorem", certified="proved", budget_seconds=60, figure=FIGURE
+)

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from functools import partial
 
+from vitrify.claims._figures import last_word, points, show
 from vitrify.claims._nets import Claim, Subject, check_ngram, ngram_subjects, zeroed
 
 
@@ -25,4 +26,24 @@ def sabotage(subject: Subject) -> Subject:
 
 
 subjects = partial(ngram_subjects, "layers")
-CLAIM = Claim(subjects, check_ngram, sabotage, id="R1", standing="theorem", certified="proved", budget_seconds=60)
+FIGURE = show(
+    points(
+        "{}-gram",
+        {"layers": "layers", "heads in all": "heads"},
+        "order n",
+        "count",
+        joined=True,
+        laws={"n − 1": lambda n: n - 1},
+    ),
+    points(
+        "table_units",
+        "units",
+        "listed contexts",
+        "units of the MLPs",
+        by=last_word,
+        laws={"one each": lambda units: units},
+    ),
+)
+CLAIM = Claim(
+    subjects, check_ngram, sabotage, id="R1", standing="theorem", certified="proved", budget_seconds=60, figure=FIGURE
+)

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from functools import partial
 
+from vitrify.claims._figures import last_word, points, show
 from vitrify.claims._nets import Claim, Subject, check_ngram, edited, ngram_subjects, zeroed
 
 
@@ -32,4 +33,10 @@ def sabotage(subject: Subject) -> Subject:
 
 
 subjects = partial(ngram_subjects, "single")
-CLAIM = Claim(subjects, check_ngram, sabotage, id="R1", standing="theorem", certified="sampled", budget_seconds=60)
+FIGURE = show(
+    points("table_units", "units", "listed contexts", "units of the MLPs", by=last_word),
+    points("{}-gram", ("heads", "layers"), "order n", "count"),
+)
+CLAIM = Claim(
+    subjects, check_ngram, sabotage, id="R1", standing="theorem", certified="sampled", budget_seconds=60, figure=FIGURE
+)

@@ -6,10 +6,11 @@ $2\lceil\log_2 N\rceil + 2$ and no units reads $N$ signs, then a position $i \le
 Why: (a) Positions are signs, and the product of two codes is largest where they are equal. (b) Two words of $N$ signs
 with one state differ at some $i$, and the network can't know which is asked.
 Checked: (a) $N$ = 16 to 4096, softmax, sparsemax and hard attention: every word and index, by the list of all scores
-without rounding, and random words with 8 indices each; sizes. (b) The protocol (the state is sent after the signs) and
-the network give the same output, and the bits sent are the formula, on all instances or 64. Registers that store 50 to
-90 % of the signs and guess the rest, $N$ = 20 to 80, are refuted by two words, found by lattice reduction where random
-ones do not show them; a random recurrence is refuted, too. A register of exactly $N$ bits is right for $N$ = 7.
+without rounding, and random words with 8 indices each (1,000 for $N$ = 16 and 100); sizes. (b) The protocol (the state
+is sent after the signs) and the network give the same output, and the bits sent are the formula, on all instances or
+64. Registers that store 50 to 90 % of the signs and guess the rest, $N$ = 20 to 80, are refuted by two words, found by
+lattice reduction where random ones do not show them; a random recurrence is refuted, too. A register of exactly $N$
+bits is right for $N$ = 7.
 Not checked: (a) Other $N$. (b) All recurrences: the bound is by counting, for networks that never err. With symbols of
 an alphabet $\Sigma$ instead of signs it is $N\log_2|\Sigma|$ bits.
 Source: Bhattamishra, Hahn, Blunsom & Kanade 2024, arXiv 2406.09347 [A]; weights and protocol are our own derivation.
@@ -19,6 +20,8 @@ recurrence, so that nothing can be refuted; the right one loses the last bit of 
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from vitrify.bounds.by_hand import register
@@ -26,12 +29,14 @@ from vitrify.bounds.games import pointer_game
 from vitrify.bounds.protocols import Cut
 from vitrify.bounds.quantized_recurrent import random_recurrent
 from vitrify.certification.evidence import Evidence
+from vitrify.claims._figures import bits_sent, points, show
 from vitrify.claims._nets import ATTENTIONS, Claim, Quantity, Subject, Subjects, built, check_net, zeroed
 from vitrify.claims._protocols import check_game, sabotage_game, subject
 from vitrify.claims.one_head_averages_over_every_set import proved
 from vitrify.spec.tasks.pointer_averaging import PointerAveraging
 
 LENGTHS = (16, 100, 256, 1024, 4096)
+SAMPLES = {16: 1000, 100: 1000}  # random words; of other lengths, 4
 STORED = ((20, 10), (40, 30), (80, 72))  # signs, and how many of them a register stores
 QUERIES = 8  # of every word
 RIGHT = 7  # signs
@@ -60,7 +65,7 @@ def check(subject: Subject) -> Evidence:
     if subject.weights is not None:
         bits = (subject.spec.positions - 1).bit_length()
         declared = {"d_head": bits, "d_model": 2 * bits + 2, "layers": 1, "heads": 1, "units": 0}
-        evidence = check_net(subject, declared, samples=4, work=1e6)
+        evidence = check_net(subject, declared, samples=SAMPLES.get(subject.spec.positions, 4), work=1e6)
         return proved(evidence, subject) if evidence.verdict == "holds" else evidence
     evidence, protocol = check_game(subject), subject.data["protocol"]
     if subject.data["says"]:
@@ -79,4 +84,10 @@ def sabotage(subject: Subject) -> Subject:
     return zeroed(subject, "blocks.0.attn.W_Q", (0, slice(None), 0))
 
 
-CLAIM = Claim(subjects, check, sabotage, id="R39", standing="theorem", certified="proved", budget_seconds=30)
+FIGURE = show(
+    points("{} positions", "d_head", "positions", "width of the head", "2x", joined=True, laws={"log₂ N": math.log2}),
+    bits_sent("of the state of a recurrence"),
+)
+CLAIM = Claim(
+    subjects, check, sabotage, id="R39", standing="theorem", certified="proved", budget_seconds=30, figure=FIGURE
+)

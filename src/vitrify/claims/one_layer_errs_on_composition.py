@@ -38,6 +38,7 @@ from vitrify.bounds.composition import layer_bits, measured
 from vitrify.bounds.protocols import ChainOfThought
 from vitrify.bounds.quantize import quantize
 from vitrify.bounds.quantized import OneLayer, random_layer
+from vitrify.claims._figures import named, points, show
 from vitrify.claims._nets import Claim, Domain, Evidence, Method, Subject, Subjects, quantities, witnessed, zeroed
 from vitrify.constructions.catalogue import build
 from vitrify.net.architecture import Output
@@ -211,4 +212,23 @@ def sabotage(subject: Subject) -> Subject:
     return replace(subject, data={**data, "error": lambda: (measured(peeks, n, 1000)[0] / 1000, 1000)})
 
 
-CLAIM = Claim(subjects, check, sabotage, id="B3", standing="theorem", uncertified="about what no net can do")
+FIGURE = show(
+    points(
+        "published",
+        "error",
+        "published bound on the error",
+        "error on random inputs",
+        by=named("(best reader|random|layer that stores)", "other nets"),
+        laws={"the bound": lambda bound: bound},
+    ),
+    points(
+        "share of the bits of f",
+        {"layers that store entries": "error", "published bound": "published", "by Fano's inequality": "by Fano"},
+        "bits sent, as a share of the bits of f",
+        "error",
+        joined=True,
+    ),
+)
+CLAIM = Claim(
+    subjects, check, sabotage, id="B3", standing="theorem", uncertified="about what no net can do", figure=FIGURE
+)

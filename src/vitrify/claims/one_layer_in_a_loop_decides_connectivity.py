@@ -20,8 +20,10 @@ Saboteur: The layer is applied one time fewer.
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
+from vitrify.claims._figures import points, show
 from vitrify.claims._nets import Claim, Evidence, Subject, Subjects, check_net, in_turn
 from vitrify.spec.computation.connectivity import Connectivity
 
@@ -46,4 +48,8 @@ def sabotage(subject: Subject) -> Subject:
     return replace(subject, weights=replace(subject.weights, architecture=shorter))
 
 
-CLAIM = Claim(subjects, check, sabotage, id="R28", standing="theorem", certified="sampled")
+FIGURE = show(
+    points("{} nodes", "rounds", "nodes n", "rounds of the loop", "2x", joined=True, laws={"log₂ n": math.log2}),
+    points("{} nodes", ("d_model", "units"), "nodes n", "size of the layer", "2x2y", joined=True),
+)
+CLAIM = Claim(subjects, check, sabotage, id="R28", standing="theorem", certified="sampled", figure=FIGURE)

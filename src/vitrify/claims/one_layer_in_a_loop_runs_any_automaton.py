@@ -23,6 +23,7 @@ Saboteur: The layer is applied one time fewer.
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -30,6 +31,7 @@ import numpy as np
 from vitrify.certification.checking import with_proof
 from vitrify.certification.checks.words import WordCheck
 from vitrify.certification.evidence import tested_links
+from vitrify.claims._figures import bars, declared, points, show
 from vitrify.claims._nets import (
     CaseKind,
     Claim,
@@ -59,7 +61,7 @@ from vitrify.spec.automata.families import (
 )
 
 LENGTHS = (10, 100, 1000)
-SAMPLES = {10: 500, 100: 100, 1000: 4}  # random words for each automaton, of each length
+SAMPLES = {10: 1000, 100: 200, 1000: 4}  # random words for each automaton, of each length
 WORK = 1e7  # multiplications spent on words that exercise single weights
 POSITIONS = "pos_embed.W_pos"
 
@@ -113,4 +115,17 @@ def _alike(one: Weights, other: Weights) -> bool:
     return all(array.tobytes() == second[name].tobytes() for name, array in first.items())
 
 
-CLAIM = Claim(subjects, check, sabotage, id="R34", standing="theorem", certified="proved", budget_seconds=15)
+FIGURE = show(
+    points(
+        lambda name, _: float(name.rpartition("length ")[2]) if "length" in name else 100,
+        "rounds",
+        "length T",
+        "rounds of the one layer",
+        "2x",
+        laws={"log₂ T": math.log2},
+    ),
+    bars({"units used": "units", "declared": declared("units")}, "units"),
+)
+CLAIM = Claim(
+    subjects, check, sabotage, id="R34", standing="theorem", certified="proved", budget_seconds=15, figure=FIGURE
+)

@@ -44,6 +44,7 @@ from vitrify.bounds.games import Game, brackets_game, disjointness_game, equalit
 from vitrify.bounds.protocols import Cut, PartialSums
 from vitrify.bounds.quantized_recurrent import random_recurrent
 from vitrify.certification.evidence import Domain, Evidence, Method, Quantity
+from vitrify.claims._figures import bits_sent, show
 from vitrify.claims._protocols import check_game, sabotage_game, subject, summing, sums_formula
 from vitrify.claims.catalogue import Claim, Subject, Subjects
 
@@ -125,6 +126,7 @@ def error(protocol: PartialSums) -> float:
     return wrong / PAIRS
 
 
+FIGURE = show(bits_sent("of the layer or state"))
 CLAIM = Claim(
     subjects,
     check,
@@ -133,4 +135,5 @@ CLAIM = Claim(
     standing="theorem",
     uncertified="about what no net can do",
     budget_seconds=60,
+    figure=FIGURE,
 )

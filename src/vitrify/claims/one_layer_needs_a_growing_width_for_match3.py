@@ -26,6 +26,7 @@ import numpy as np
 
 from vitrify.bounds.games import match3_game
 from vitrify.certification.evidence import Domain, Evidence, Method
+from vitrify.claims._figures import bits_sent, show
 from vitrify.claims._protocols import check_game, layers, sabotage_game
 from vitrify.claims.catalogue import Claim, Subject, Subjects
 
@@ -50,4 +51,7 @@ def check(subject: Subject) -> Evidence:
     return replace(evidence, cases=evidence.cases + 4**game.size, domains=(*evidence.domains, pairs))
 
 
-CLAIM = Claim(subjects, check, sabotage_game, id="B2", standing="theorem", uncertified="about what no net can do")
+FIGURE = show(bits_sent("of the layer"))
+CLAIM = Claim(
+    subjects, check, sabotage_game, id="B2", standing="theorem", uncertified="about what no net can do", figure=FIGURE
+)

@@ -26,6 +26,7 @@ from vitrify.bounds.by_hand import capacity, indexing_layer
 from vitrify.bounds.games import index_game
 from vitrify.bounds.protocols import PartialSums
 from vitrify.bounds.quantize import quantize
+from vitrify.claims._figures import bits_sent, show
 from vitrify.claims._protocols import check_game, layers, sabotage_game, subject, summing, sums_formula
 from vitrify.claims.catalogue import Claim, Subjects
 from vitrify.constructions.catalogue import build
@@ -52,4 +53,13 @@ def subjects() -> Subjects:
     yield subject("built 3-gram net, 12 pairs", protocol, sums_formula(model, 12), right=right)
 
 
-CLAIM = Claim(subjects, check_game, sabotage_game, id="B4", standing="theorem", uncertified="about what no net can do")
+FIGURE = show(bits_sent("of the layer"))
+CLAIM = Claim(
+    subjects,
+    check_game,
+    sabotage_game,
+    id="B4",
+    standing="theorem",
+    uncertified="about what no net can do",
+    figure=FIGURE,
+)

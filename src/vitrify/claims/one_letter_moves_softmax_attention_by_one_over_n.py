@@ -24,6 +24,7 @@ import numpy as np
 
 from vitrify.bounds.lipschitz import logit_moves, measured
 from vitrify.bounds.random_nets import random_net
+from vitrify.claims._figures import curves, show
 from vitrify.claims._nets import CaseKind, Domain, Evidence, Method, Quantity, divided, witnessed
 from vitrify.claims.catalogue import Claim, Subject, Subjects
 from vitrify.constructions.parity import margin, parity
@@ -97,4 +98,16 @@ def sabotage(subject: Subject) -> Subject:
     return subject.with_data(bounded=quiet)
 
 
-CLAIM = Claim(subjects, check, sabotage, id="B7", standing="theorem", uncertified="about what no net can do")
+FIGURE = show(
+    curves(
+        "n = {}",
+        {"bound": "bound", "largest move found": "largest move"},
+        "length n",
+        "how far one letter moves the logits",
+        "2xy",
+        laws={"1/n": lambda n: 1 / n},
+    )
+)
+CLAIM = Claim(
+    subjects, check, sabotage, id="B7", standing="theorem", uncertified="about what no net can do", figure=FIGURE
+)

@@ -36,6 +36,7 @@ from itertools import cycle, islice
 import numpy as np
 
 from vitrify.arrays import Array
+from vitrify.claims._figures import points, show
 from vitrify.claims._nets import (
     Claim,
     Evidence,
@@ -162,6 +163,7 @@ def without_sink(subject: Subject) -> Subject:
 
 
 SABOTEURS = {"no sink": without_sink, "cells exchanged": exchanged, "first write": first_write}
+FIGURE = show(points("longest thought", ("d_model", "layers", "units"), "steps of the machine", "size of the net"))
 CLAIM = Claim(
     subjects,
     on_groups(check, check_steps),
@@ -170,4 +172,5 @@ CLAIM = Claim(
     standing="theorem",
     certified="proved",
     budget_seconds=30,
+    figure=FIGURE,
 )

@@ -37,6 +37,7 @@ import numpy as np
 
 from vitrify.arrays import Floats, Ints
 from vitrify.certification.evidence import Domain, Evidence, Method, Quantity
+from vitrify.claims._figures import bars, curves, show
 from vitrify.claims._nets import Claim, Subject, Subjects, built, check_net, edited
 from vitrify.constructions.catalogue import build
 from vitrify.errors import InputError
@@ -181,4 +182,14 @@ def sabotage(subject: Subject) -> Subject:
     return replace(subject, weights=replace(weights, architecture=replace(weights.architecture, formulas=square)))
 
 
-CLAIM = Claim(subjects, check, sabotage, id="R11", standing="theorem", certified="sampled", budget_seconds=20)
+FIGURE = show(
+    curves("least lead at n = {}", None, "length n", "least margin", "xy", laws={"1/n²": lambda n: 1 / n**2}),
+    bars(
+        {"float32": "longest words in float32, by the bound", "float64": "longest words in float64, by the bound"},
+        "longest words, by the bound",
+        "y",
+    ),
+)
+CLAIM = Claim(
+    subjects, check, sabotage, id="R11", standing="theorem", certified="sampled", budget_seconds=20, figure=FIGURE
+)

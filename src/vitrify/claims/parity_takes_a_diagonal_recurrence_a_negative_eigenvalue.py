@@ -20,9 +20,13 @@ Saboteur: (a) The eigenvalue is 1 instead of −1. (b) One eigenvalue of the net
 
 from __future__ import annotations
 
+import re
+from typing import Any
+
 import numpy as np
 
 from vitrify.arrays import Array, Arrays
+from vitrify.claims._figures import dress, show
 from vitrify.claims._nets import Domain, Evidence, Method, Quantity, check_net, quantities, witnessed
 from vitrify.claims.catalogue import Claim, Subject, Subjects
 from vitrify.constructions.diagonal_automaton import diagonal
@@ -143,4 +147,18 @@ def _turned(weights: Weights[Recurrent]) -> Weights[Recurrent]:
     return _net(net.cell.state, net.units, arrays | {"unembed.b_U": np.array([0.0, 0.5])})
 
 
-CLAIM = Claim(subjects, check, sabotage, id="R24", standing="theorem", certified="proved")
+def crossings(axes: Any, evidence: Evidence) -> None:
+    """Draw the length at which each net first errs against the bound on it."""
+    for number, (name, part) in enumerate(evidence.parts.items()):
+        found = [(re.search(r"bound (\d+)", each.name), each.measured) for each in part.quantities]
+        pairs = [(int(bound[1]), first) for bound, first in found if bound]
+        if pairs:
+            axes.scatter(
+                *zip(*pairs, strict=True), s=26, alpha=0.75, color=f"C{number}", label=name.removeprefix("(b) ")
+            )
+    axes.plot([3, 200], [3, 200], "--", color="black", linewidth=1, label="the bound")
+    dress(axes, [], "bound on the length", "length of the first wrong answer", "xy")
+
+
+FIGURE = show(crossings)
+CLAIM = Claim(subjects, check, sabotage, id="R24", standing="theorem", certified="proved", figure=FIGURE)

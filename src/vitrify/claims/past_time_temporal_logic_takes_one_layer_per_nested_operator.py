@@ -30,6 +30,7 @@ from functools import partial
 import numpy as np
 
 from vitrify.certification.reading.formulas import formula_of
+from vitrify.claims._figures import declared, points, show
 from vitrify.claims._nets import (
     Claim,
     Domain,
@@ -130,6 +131,16 @@ def sabotage(subject: Subject) -> Subject:
     return subject
 
 
+FIGURE = show(
+    points(
+        declared("nested operators"),
+        "attention_layers",
+        "nested operators",
+        "attention layers",
+        laws={"one each": lambda depth: depth},
+    ),
+    points(declared("operators"), "heads", "operators", "heads", laws={"one each": lambda count: count}),
+)
 CLAIM = Claim(
     subjects,
     on_groups(check),
@@ -139,4 +150,5 @@ CLAIM = Claim(
     certified="proved",
     budget_seconds=20,
     large=large,
+    figure=FIGURE,
 )

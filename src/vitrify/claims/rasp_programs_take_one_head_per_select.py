@@ -26,6 +26,7 @@ from dataclasses import replace
 import numpy as np
 
 from vitrify.certification.oracles.catalogue import oracle_for
+from vitrify.claims._figures import bars, show
 from vitrify.claims._nets import Claim, Evidence, Quantity, Subject, Subjects, Weights, check_net, zeroed
 from vitrify.constructions.catalogue import Attention, build
 from vitrify.constructions.program import program_net, sizes
@@ -90,4 +91,5 @@ def sabotage(subject: Subject) -> Subject:
     return zeroed(subject, f"blocks.{max(head.block for head in subject.weights.labels.heads)}.attn.W_O")
 
 
-CLAIM = Claim(subjects, check, sabotage, id="R31", standing="theorem", certified="sampled")
+FIGURE = show(bars({"heads, one for each select": "heads"}, "heads"))
+CLAIM = Claim(subjects, check, sabotage, id="R31", standing="theorem", certified="sampled", figure=FIGURE)

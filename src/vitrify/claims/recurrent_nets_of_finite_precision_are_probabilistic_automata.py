@@ -10,12 +10,13 @@ Tokens with the state beside the letter make any automaton deterministic. In the
 falls strictly to $1 - \alpha$; a net with $S$ states visits one twice on $a^0 \dots a^S$, and gives the same answer.
 Checked: Three random nondeterministic automata with the states beside the letters, three deterministic ones with
 letters alone, and the mixture of $\alpha = \tfrac12$, $\beta = \tfrac14$. The probabilities that a net gives to all
-strings to length 8 are compared with the forward algorithm in fractions, sizes with the formulas; both links of its
-certificate are proved for every length. Backwards: the automaton of each net's states at 2 bits, with the states beside
-the letters or the letter `a` erased by $(I - A_\epsilon)^{-1}$ in fractions, gives the same probabilities, and sums to
-1. For the mixture, the best nets with $S = 1, \dots, 6$ states and letters alone: on $n \le 100$ their largest error
-is $(e_{S-1} - e_{100})/2$, and that of any other net with $S$ states at least $(e_{S-1} - e_{100-S})/2$; 20 random
-recurrences at 4 bits err by at least half the distance of two $e_n$ where their states are the same.
+strings to length 8 are compared with the forward algorithm in fractions, sizes with the formulas, and all distributions
+along 1,000 random walks of up to 64 letters; both links of its certificate are proved for every length. Backwards: the
+automaton of each net's states at 2 bits, with the states beside the letters or the letter `a` erased by $(I -
+A_\epsilon)^{-1}$ in fractions, gives the same probabilities, and sums to 1. For the mixture, the best nets with $S = 1,
+\dots, 6$ states and letters alone: on $n \le 100$ their largest error is $(e_{S-1} - e_{100})/2$, and that of any other
+net with $S$ states at least $(e_{S-1} - e_{100-S})/2$; 20 random recurrences at 4 bits err by at least half the
+distance of two $e_n$ where their states are the same.
 Not checked: Larger automata; rounding inside a step (here the state is rounded after every token).
 Source: Nowak et al. 2024, arXiv 2406.14197 [A]; for letters alone Svete & Cotterell 2023, arXiv 2310.05161 [A]; the
 weights and the constant of the separation are our own derivation.
@@ -32,8 +33,9 @@ import numpy as np
 
 from vitrify.bounds.language_models import automaton_of, distribution
 from vitrify.bounds.quantized_recurrent import QuantizedRecurrent, quantize_recurrent, random_recurrent
+from vitrify.claims._figures import bars, declared, show
 from vitrify.claims._nets import Claim, Domain, Evidence, Method, Quantity, Subject, Subjects, built, sized, witnessed
-from vitrify.claims._runs import largest_difference, string_masses
+from vitrify.claims._runs import error_on_runs, largest_difference, random_walks, string_masses
 from vitrify.constructions.catalogue import build
 from vitrify.spec.automata.probabilistic import ProbabilisticAutomaton, mixture, random_pfsa
 from vitrify.spec.automata.weighted import ERASED, Belief
@@ -41,6 +43,7 @@ from vitrify.spec.ngrams.model import END
 
 ALOUD, LETTERS = "states-aloud-elman", "letters-elman"
 LONGEST = 8
+LONG, WALKS = 64, 1000  # letters of random walks, and their number
 ERASED_STEPS = 6  # of runs with a letter erased
 TOLERANCE = 1e-12  # of a sum of products of probabilities in float64
 BITS, RANDOM_BITS = 2, 4  # of a number of a built net, whose numbers are 0 and 1; of a random recurrence
@@ -53,10 +56,10 @@ RANDOM = 20  # recurrences
 def subjects() -> Subjects:
     for seed, (states, letters, density) in enumerate(SIZES):
         name = f"{states} states, {letters} letters"
-        yield built(name, random_pfsa(seed, states, letters, density=density), ALOUD, max_length=LONGEST)
+        yield built(name, random_pfsa(seed, states, letters, density=density), ALOUD, max_length=LONG)
         deterministic = random_pfsa(seed, states + 2, letters, density=density, deterministic=True)
-        yield built(f"{name}, letters alone", deterministic, LETTERS, max_length=LONGEST)
-    yield built("mixture of geometric distributions", mixture(), ALOUD, max_length=LONGEST)
+        yield built(f"{name}, letters alone", deterministic, LETTERS, max_length=LONG)
+    yield built("mixture of geometric distributions", mixture(), ALOUD, max_length=LONG)
 
 
 def check(subject: Subject) -> Evidence:
@@ -70,10 +73,13 @@ def check(subject: Subject) -> Evidence:
     worst, string = largest_difference(masses, right)
     read = automaton_of(quantize_recurrent(weights, tokens, BITS))
     back, _ = largest_difference({s: float(read.relabelled(letter_of).probability(s)) for s in strings}, right)
+    along = error_on_runs(spec, weights, random_walks(spec, weights.architecture, WALKS, LONG, seed=1))
     witness = {"string": " ".join(string), "error": worst} if not worst <= TOLERANCE else None
     domain = Domain("strings", Method.EXHAUSTIVE, len(strings), 0, LONGEST)
     most = len(tokens) * 2 ** (BITS * weights.architecture.cell.state) + 1
-    evidence = witnessed(witness, len(strings), domain).adding(
+    drawn = Domain("random walks", Method.SAMPLED, WALKS, longest=LONG)
+    evidence = witnessed(witness, len(strings) + WALKS, domain, drawn, seed=1).adding(
+        Quantity("largest error of a distribution on random walks", along, TOLERANCE, "<="),
         Quantity("largest error of the probability of a string", worst, TOLERANCE, "<="),
         Quantity("the same of the automaton read from the net", back, TOLERANCE, "<="),
         Quantity("states of this automaton", len(read.names), most, "<="),
@@ -151,4 +157,14 @@ def sabotage(subject: Subject) -> Subject:
     return replace(subject, weights=subject.weights.with_array("unembed.W_U", logits))
 
 
-CLAIM = Claim(subjects, check, sabotage, id="R42", standing="theorem", certified="proved")
+FIGURE = show(
+    bars(
+        {
+            "states read from the net": "states of this automaton",
+            "values of the state, at most": declared("states of this automaton"),
+        },
+        "states",
+        "y",
+    )
+)
+CLAIM = Claim(subjects, check, sabotage, id="R42", standing="theorem", certified="proved", figure=FIGURE)

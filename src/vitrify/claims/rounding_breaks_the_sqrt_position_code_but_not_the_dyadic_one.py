@@ -25,6 +25,7 @@ import numpy as np
 from vitrify.certification.margins.net import margins
 from vitrify.certification.precision.arithmetic import agreed_length
 from vitrify.certification.precision.formats import FORMATS
+from vitrify.claims._figures import listed, show
 from vitrify.claims._nets import CaseKind, Domain, Evidence, Method, Quantity, refused, witnessed
 from vitrify.claims.catalogue import Claim, Subject, Subjects
 from vitrify.constructions.catalogue import build
@@ -120,4 +121,22 @@ def sabotage(subject: Subject) -> Subject:
     return subject.with_data(sqrt=subject.data["dyadic"])
 
 
-CLAIM = Claim(subjects, check, sabotage, id="R1", standing="theorem", uncertified="about margins at many lengths")
+FIGURE = show(
+    listed(
+        {
+            "not proved, float32": "first T that is not proved in float32",
+            "refused, float32": "first T that is refused for float32",
+            "8T³u = 1/4, float32": "T at which 8T³u = 1/4:float32",
+            "goes wrong, float32": "first T that goes wrong in float32",
+            "8T³u = 1/4, float64": "T at which 8T³u = 1/4:float64",
+            "dyadic code proved, float32": lambda _, part: (
+                DYADIC if part.measured(f"dyadic code proved in float32 at T = {DYADIC}") else None
+            ),
+        },
+        "length T",
+        "y",
+    )
+)
+CLAIM = Claim(
+    subjects, check, sabotage, id="R1", standing="theorem", uncertified="about margins at many lengths", figure=FIGURE
+)

@@ -22,6 +22,7 @@ from itertools import product
 
 import numpy as np
 
+from vitrify.claims._figures import bars, declared, show
 from vitrify.claims._nets import CaseKind, Domain, Evidence, Method, Quantity, Weights, witnessed
 from vitrify.claims.catalogue import Claim, Subject, Subjects
 from vitrify.constructions.ngram import Variant, ngram
@@ -78,4 +79,10 @@ def _largest_beta(weights: Weights) -> float:
     return max(float(np.max(array)) for name, array in weights.arrays.items() if name.endswith("attn.beta"))
 
 
-CLAIM = Claim(subjects, check, sabotage, id="R1", standing="theorem", certified="proved")
+FIGURE = show(
+    bars(
+        {"largest temperature measured": "largest temperature", "declared": declared("largest temperature")},
+        "inverse temperature that suffices",
+    )
+)
+CLAIM = Claim(subjects, check, sabotage, id="R1", standing="theorem", certified="proved", figure=FIGURE)

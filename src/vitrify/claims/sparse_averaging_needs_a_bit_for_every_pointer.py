@@ -33,6 +33,7 @@ from vitrify.bounds.kernel import averaging_net, refute_averaging
 from vitrify.bounds.protocols import Cut, Query
 from vitrify.bounds.quantized import random_layer
 from vitrify.bounds.quantized_recurrent import random_recurrent
+from vitrify.claims._figures import bits_sent, either, points, show
 from vitrify.claims._nets import Claim, Domain, Evidence, Method, Subject, Subjects, quantities, witnessed
 from vitrify.claims._protocols import Says, check_game, sabotage_game, subject
 from vitrify.spec.geometry.maxout import Layer, Maxout, random_relu
@@ -131,4 +132,18 @@ def sabotage(subject: Subject) -> Subject:
     return replace(subject, spec=Maxout((Layer(weights, first.biases), *subject.spec.layers[1:]), subject.spec.radius))
 
 
-CLAIM = Claim(subjects, check, sabotage, id="B1", standing="theorem", uncertified="about what no net can do")
+FIGURE = show(
+    bits_sent("that are sent", "bits that the sets take"),
+    points(
+        "needed",
+        "rank",
+        "rank that the sets need",
+        "rank of the net",
+        "2x2y",
+        by=either("refuted", "an error was found", "no error"),
+        laws={"as much as needed": lambda rank: rank},
+    ),
+)
+CLAIM = Claim(
+    subjects, check, sabotage, id="B1", standing="theorem", uncertified="about what no net can do", figure=FIGURE
+)

@@ -28,6 +28,7 @@ import numpy as np
 
 from vitrify.arrays import Arrays
 from vitrify.certification.evidence import Evidence, Quantity
+from vitrify.claims._figures import bars, points, show
 from vitrify.claims._nets import Claim, Subject, Subjects, built, check_net, refused
 from vitrify.constructions.catalogue import build
 from vitrify.errors import BuildRefused
@@ -108,4 +109,8 @@ def _with_factors(subject: Subject, factor: float) -> Subject:
     return replace(subject, weights=replace(subject.weights, arrays=arrays))
 
 
-CLAIM = Claim(subjects, check, sabotage, id="R24", standing="theorem", certified="proved")
+FIGURE = show(
+    bars({"layers, one for each level": "layers"}, "layers"),
+    points("layers", ("units", "d_model"), "levels", "size of the net"),
+)
+CLAIM = Claim(subjects, check, sabotage, id="R24", standing="theorem", certified="proved", figure=FIGURE)

@@ -27,6 +27,7 @@ from vitrify.bounds.games import Game, copy_game, recall_game
 from vitrify.bounds.protocols import Cut
 from vitrify.bounds.quantized_recurrent import quantize_recurrent, random_recurrent
 from vitrify.certification.evidence import Domain, Evidence, Method, Quantity
+from vitrify.claims._figures import bits_sent, show
 from vitrify.claims._protocols import check_game, sabotage_game, subject
 from vitrify.claims.catalogue import Claim, Subject, Subjects
 from vitrify.constructions.catalogue import build
@@ -77,4 +78,7 @@ def check(subject: Subject) -> Evidence:
     return evidence.adding(Quantity("copied", copied, most, "<="))
 
 
-CLAIM = Claim(subjects, check, sabotage_game, id="B5", standing="theorem", uncertified="about what no net can do")
+FIGURE = show(bits_sent("of the state"))
+CLAIM = Claim(
+    subjects, check, sabotage_game, id="B5", standing="theorem", uncertified="about what no net can do", figure=FIGURE
+)

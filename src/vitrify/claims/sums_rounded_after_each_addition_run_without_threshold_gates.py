@@ -33,6 +33,7 @@ from vitrify.bounds.random_nets import random_net
 from vitrify.bounds.rounded_sums import chain
 from vitrify.bounds.tc0 import depth_bound, finite_precision_circuit
 from vitrify.claims._circuits import exponent, first_difference, random_words
+from vitrify.claims._figures import circuits, show
 from vitrify.claims._nets import CaseKind, Domain, Evidence, Method, Quantity, Weights, quantities, witnessed
 from vitrify.claims.catalogue import Claim, Subject, Subjects
 from vitrify.net.architecture import Output
@@ -146,6 +147,13 @@ def sabotage(subject: Subject) -> Subject:
     return subject.with_data(**{"circuit grid": replace(subject.data["grid"], significant=None)})
 
 
+FIGURE = show(*circuits())
 CLAIM = Claim(
-    subjects, check, sabotage, id="B13", standing="theorem", uncertified="about any net, and the circuit made of it"
+    subjects,
+    check,
+    sabotage,
+    id="B13",
+    standing="theorem",
+    uncertified="about any net, and the circuit made of it",
+    figure=FIGURE,
 )

@@ -10,7 +10,7 @@ Why: A model inside a class and a problem outside of it make a "no"; a construct
 inclusions pass both on.
 Checked: At no variant that a fact names, and for no problem or class, do the facts and eight rules give both a "yes"
 and a "no". They give every row of the survey's table and of later results; the rows are written down a second time,
-apart from the facts. Every claim and construction that a fact or a row names exists under that name. For 16 facts, nets
+apart from the facts. Every claim and construction that a fact or a row names exists under that name. For 19 facts, nets
 for 6 and 12 letters are built: their attention, ties, masks, positions, depth and norm, and whether one set of arrays
 serves both lengths, lie within the variant and scope of the fact, and the nets are right on all words to length 4 and
 on random ones.
@@ -29,7 +29,7 @@ from dataclasses import replace
 
 from vitrify.bounds.survey.about_models import AS_CIRCUIT, STAR_FREE, TWO_LAYERS
 from vitrify.bounds.survey.about_problems import PROBLEMS
-from vitrify.bounds.survey.closure import MapCell, SurveyFacts, contradictions, derived, sentence
+from vitrify.bounds.survey.closure import MapCell, SurveyFacts, contradictions, derived, published_map, sentence
 from vitrify.bounds.survey.exhibits import EXHIBITS, LENGTHS, Exhibit
 from vitrify.bounds.survey.later import ROWS
 from vitrify.bounds.survey.measured import measured
@@ -38,6 +38,7 @@ from vitrify.bounds.survey.rows import follows
 from vitrify.bounds.survey.statements import Built, Executed, Inside
 from vitrify.certification.checking import net_check
 from vitrify.certification.evidence import Domain, Evidence, Method, combine, quantities
+from vitrify.claims._figures import grid, show
 from vitrify.claims.catalogue import Claim, Subject, Subjects, listing
 from vitrify.constructions.catalogue import constructions
 
@@ -138,4 +139,17 @@ def _smaller(exhibit: Exhibit) -> Built:
     return replace(exhibit.fact, model=next(each for each in below if not measured(nets, each)[0].within(each)))
 
 
-CLAIM = Claim(subjects, check, sabotage, id="B9", standing="theorem", uncertified="about published statements")
+def answers(_: Evidence) -> tuple[list[str], list[str], list[list[float]]]:
+    """Return models, problems and a shade for each answer about one net for all lengths."""
+    shades = {"yes": 1.0, "open": 0.35, "no, if": 0.15, "no": 0.0}
+    cells = [cell for cell in published_map() if cell.scope == "one net"]
+    names = list(dict.fromkeys(cell.problem for cell in cells))
+    models = list(dict.fromkeys(cell.model for cell in cells))
+    labels = [next(name for name in MODELS if MODELS[name] == model) for model in models]
+    return labels, names, [[shades[cell.verdict] for cell in cells if cell.model == model] for model in models]
+
+
+FIGURE = show(grid(answers, "dark: yes; paler: open; palest: no, unless classes collapse; none: no"))
+CLAIM = Claim(
+    subjects, check, sabotage, id="B9", standing="theorem", uncertified="about published statements", figure=FIGURE
+)

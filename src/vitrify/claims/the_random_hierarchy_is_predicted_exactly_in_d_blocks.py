@@ -22,6 +22,7 @@ from __future__ import annotations
 import numpy as np
 
 from vitrify.certification.evidence import CaseKind, Domain, Evidence, Method, Quantity
+from vitrify.claims._figures import bars, declared, points, show
 from vitrify.claims._nets import ATTENTIONS, Claim, Subject, Subjects, built, edited, sized, witnessed
 from vitrify.net.inference import encode, log_probabilities, logits
 from vitrify.spec.grammars.families import random_hierarchy
@@ -68,4 +69,8 @@ def sabotage(subject: Subject) -> Subject:
     return edited(subject, f"blocks.{len(subject.weights.architecture.blocks) - 1}.mlp.W_out", 0, times=2.0)
 
 
-CLAIM = Claim(subjects, check, sabotage, id="R32", standing="theorem", certified="exhaustive")
+FIGURE = show(
+    points("L={}", "layers", "levels L", "blocks", laws={"L + 1": lambda levels: levels + 1}),
+    bars({"units used": "units", "declared": declared("units")}, "units"),
+)
+CLAIM = Claim(subjects, check, sabotage, id="R32", standing="theorem", certified="exhaustive", figure=FIGURE)

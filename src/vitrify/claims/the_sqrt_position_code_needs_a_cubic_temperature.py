@@ -19,6 +19,7 @@ from functools import partial
 
 import numpy as np
 
+from vitrify.claims._figures import curves, show
 from vitrify.claims._nets import Claim, Domain, Evidence, Method, Quantity, Subject, Subjects, Weights, refused
 from vitrify.constructions.ngram import ngram
 from vitrify.kit import assemble
@@ -89,6 +90,7 @@ def check(subject: Subject) -> Evidence:
         Quantity("refused in float32", precise, {"sqrt": [128], "dyadic": []}, "="),
         Quantity(first, broken, FLOAT32[0] + 1, ">="),
         Quantity(f"{first}, at the latest", broken, LONGEST, "<="),
+        *(Quantity(f"least gap at T = {T}", {code: gaps[code][at] for code in gaps}) for at, T in enumerate(LENGTHS)),
     )
 
 
@@ -97,4 +99,16 @@ def sabotage(subject: Subject) -> Subject:
     return subject.with_data(nets={**nets, "sqrt": nets["dyadic"]})
 
 
-CLAIM = Claim(subjects, check, sabotage, id="R1", standing="theorem", uncertified="about a code of positions")
+FIGURE = show(
+    curves(
+        "least gap at T = {}",
+        {f"{code} code": code for code in CODES},
+        "length T",
+        "least gap of the previous position",
+        "2xy",
+        laws={"1/(8T³)": lambda T: 1 / (8 * T**3)},
+    )
+)
+CLAIM = Claim(
+    subjects, check, sabotage, id="R1", standing="theorem", uncertified="about a code of positions", figure=FIGURE
+)

@@ -26,6 +26,7 @@ from dataclasses import replace
 import numpy as np
 
 from vitrify.certification.checking import certify
+from vitrify.claims._figures import points, sequence, show
 from vitrify.claims._nets import Domain, Evidence, Method, Quantity, built, divided, edited, sized
 from vitrify.claims.catalogue import Claim, Subject, Subjects
 from vitrify.constructions.catalogue import Attention
@@ -116,4 +117,15 @@ def sabotage(subject: Subject) -> Subject:
     return edited(subject, "blocks.0.mlp.b_in", sum(layer.ranks[:unit]) + int(piece), plus=0.01)
 
 
-CLAIM = Claim(subjects, check, sabotage, id="R7", standing="theorem", certified="sampled")
+FIGURE = show(
+    points(
+        "parameters of the maxout network",
+        "nonzero parameters of the transformer",
+        "parameters of the maxout network",
+        "nonzero parameters",
+        "xy",
+        laws={"equal": lambda size: size},
+    ),
+    sequence("errors", "inverse temperature β", "largest error", "xy", at=lambda part: part.domains[0].settings["β"]),
+)
+CLAIM = Claim(subjects, check, sabotage, id="R7", standing="theorem", certified="sampled", figure=FIGURE)

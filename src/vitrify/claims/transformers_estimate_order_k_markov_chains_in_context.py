@@ -34,6 +34,7 @@ from math import ceil, log
 
 import numpy as np
 
+from vitrify.claims._figures import named, points, show
 from vitrify.claims._nets import Claim, Evidence, Quantity, Subject, Subjects, built, check_net, without_norms, zeroed
 from vitrify.net.transformer import AttentionKind
 from vitrify.spec.tasks.estimate import Estimate
@@ -98,4 +99,10 @@ def decaying(subject: Subject) -> Subject:
     return replace(subject, weights=subject.weights.with_array("blocks.0.attn.b_rel", bias))
 
 
-CLAIM = Claim(subjects, check, sabotage, id="R21", standing="theorem", certified="sampled", budget_seconds=60)
+FIGURE = show(
+    points("order {}", "d_model", "order k", "width", by=named(r"estimate-(\w+)")),
+    points("order {}", "heads", "order k", "heads", by=named(r"estimate-(\w+)")),
+)
+CLAIM = Claim(
+    subjects, check, sabotage, id="R21", standing="theorem", certified="sampled", budget_seconds=60, figure=FIGURE
+)

@@ -23,6 +23,7 @@ from dataclasses import replace
 import numpy as np
 
 from vitrify.certification.checks.words import WordCheck
+from vitrify.claims._figures import attention_of, points, show
 from vitrify.claims._nets import Claim, Domain, Evidence, Method, Subject, Subjects, built, sized, zeroed
 from vitrify.constructions.catalogue import Attention
 from vitrify.spec.tasks.composition import Composition
@@ -65,4 +66,10 @@ def sabotage(subject: Subject) -> Subject:
     return zeroed(subject, "blocks.1.attn.W_K", (0, list(subject.weights.labels.space("role").dims)))
 
 
-CLAIM = Claim(subjects, check, sabotage, id="R19", standing="theorem", certified="sampled", budget_seconds=60)
+FIGURE = show(
+    *attention_of(subjects, (0, 0), (1, 0)),
+    points("{} values", ("d_model", "heads", "layers"), "values of a function", "size of the net", "2x", joined=True),
+)
+CLAIM = Claim(
+    subjects, check, sabotage, id="R19", standing="theorem", certified="sampled", budget_seconds=60, figure=FIGURE
+)

@@ -21,6 +21,7 @@ In the first round right neighbours are not read.
 
 from __future__ import annotations
 
+from vitrify.claims._figures import named, points, show
 from vitrify.claims._nets import Claim, Subject, Subjects, built, checking, zeroed
 from vitrify.constructions.catalogue import Attention
 from vitrify.spec.languages.dyck import Dyck
@@ -51,4 +52,10 @@ def sabotage(subject: Subject) -> Subject:
 
 
 check = checking(work=WORK)
-CLAIM = Claim(subjects, check, sabotage, id="R10", standing="theorem", certified="sampled", budget_seconds=60)
+FIGURE = show(
+    points("{} kinds", "d_model", "kinds of brackets", "width", "2x", by=named("^(generator|recognizer)")),
+    points("depth {}", {"attention heads": "heads", "layers": "layers"}, "depth", "count"),
+)
+CLAIM = Claim(
+    subjects, check, sabotage, id="R10", standing="theorem", certified="sampled", budget_seconds=60, figure=FIGURE
+)

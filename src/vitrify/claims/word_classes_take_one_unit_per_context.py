@@ -22,6 +22,7 @@ Saboteur: One context is removed, so legal next words are lost.
 
 from __future__ import annotations
 
+from vitrify.claims._figures import points, show
 from vitrify.claims._nets import ATTENTIONS, Claim, Evidence, Subject, Subjects, zeroing
 from vitrify.claims._words import check_words, word_subjects
 from vitrify.constructions.word_classes import sizes, word_classes
@@ -39,4 +40,19 @@ def check(subject: Subject) -> Evidence:
 
 
 sabotage = zeroing("blocks.0.mlp.W_out", 0)  # the context of the first word is forgotten
-CLAIM = Claim(subjects, check, sabotage, id="R4", standing="theorem", certified="proved", budget_seconds=60)
+FIGURE = show(
+    points(
+        "window {}",
+        {
+            "prefixes with a word too many": "prefixes that get a word too many",
+            "prefixes that lose a word": "prefixes that lose a next word",
+        },
+        "window",
+        "prefixes",
+        only="waking",
+    ),
+    points("window {}", ("width", "units", "heads"), "window", "size", joined=True, only="waking"),
+)
+CLAIM = Claim(
+    subjects, check, sabotage, id="R4", standing="theorem", certified="proved", budget_seconds=60, figure=FIGURE
+)

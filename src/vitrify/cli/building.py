@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from vitrify.net.architecture import Architecture
     from vitrify.net.weights import Weights
     from vitrify.spec.automata.tightness import TightnessReport
+    from vitrify.spec.kinds import Spec
 
 
 LEVELS_READ = "sets: images of the state set under words; tiles: the largest images inside one, permuted by the group"
@@ -49,6 +50,7 @@ def build(
     order: Annotated[
         int | None, opt("Fit an n-gram model of this order to a text, one sentence per line.", min=1)
     ] = None,
+    symbols: Annotated[str | None, opt("Programs of Tracr (FILE.py:NAME): symbols, between commas.")] = None,
     certified: Annotated[bool, opt("Certify the network; if it fails, write nothing (exit 1).", "--certify")] = False,
     seconds: Seconds = SECONDS,
     memory: Memory = None,
@@ -64,7 +66,10 @@ def build(
     with status(f"reading {file}") as say, within(f"building {file}", seconds, memory):
         if file.suffix == ".txt" and not order:
             raise InputError(f"{unknown_suffix(str(file))}; a plain text becomes an n-gram model with --order N")
-        spec = fitted(file, order) if order else read_spec(file)
+        if ".py" in file.suffix:  # FILE.py, or FILE.py:NAME
+            spec: Spec = _of_tracr(str(file), symbols, ctx.meta[CHOICES].get("max_length"))
+        else:
+            spec = fitted(file, order) if order else read_spec(file)
         spec = spec if depth is None else bounded(spec, depth)
         say("building")
         entry = chosen(spec, construction)
@@ -90,6 +95,14 @@ def build(
     data |= {"verdict": evidence.verdict, "methods": evidence.methods} if certified else {}
     title = styled("bold", weights.architecture.name, f" → {out}")
     show(as_json, data, title, sizes_table(weights), styled("bold green", "holds", about) if certified else None)
+
+
+def _of_tracr(source: str, symbols: str | None, length: str | int | None) -> Spec:
+    """Return a program of Tracr; symbols that are whole numbers are numbers."""
+    from vitrify.interop.tracr.reader import from_tracr
+
+    given = [int(text) if text.lstrip("-").isdecimal() else text for text in (symbols or "").split(",") if text]
+    return from_tracr(source, given or None, None if length is None else int(length))
 
 
 def analyze(

@@ -39,6 +39,12 @@ def certify(
     accepting: Annotated[
         str | None, opt("With an automaton: the answer of a network with two answers that means yes.", metavar="ANSWER")
     ] = None,
+    symbols: Annotated[
+        str | None, opt("Judge it on words of these symbols only. Default: all that it reads.", metavar="NAME,…")
+    ] = None,
+    max_error: Annotated[
+        float | None, opt("Judge probabilities or numbers as right within this error. Default: rounding.", min=0.0)
+    ] = None,
     write: Annotated[bool, opt("Write certificate.json: into the folder, or beside a run into a new one.")] = True,
     accept_spec: Annotated[
         bool, opt("Judge the network by its spec file even if that changed since the build.", "--accept-spec")
@@ -52,7 +58,7 @@ def certify(
     from vitrify.certification import certify as check_against_spec
     from vitrify.certification import mutation_test
     from vitrify.certification.certificate import write_certificate
-    from vitrify.certification.recognition import recognizing
+    from vitrify.certification.recognition import allowing, reading, recognizing
     from vitrify.interop.nets import CERTIFIED, ModelFolder, source
     from vitrify.net.folder import save
     from vitrify.spec import find_spec
@@ -65,7 +71,8 @@ def certify(
         judge = find_spec(spec) if spec else own
         if judge is None:
             raise FolderError(f"{net} holds no spec to check the network against: name one with --spec FILE")
-        weights = recognizing(weights, judge, accepting)
+        weights = reading(weights, symbols.split(",")) if symbols else weights
+        weights = allowing(recognizing(weights, judge, accepting), max_error)
         with progress("checking") as tick:
             evidence = check_against_spec(
                 weights,
@@ -86,9 +93,11 @@ def certify(
                     broken = mutation_test(weights, judge, count=mutants, seed=seed, progress=tick)
             except BudgetSpent as spent:
                 evidence = replace(evidence, notes=(*evidence.notes, f"left out: the mutation test: {spent}"))
-    home = place.path / CERTIFIED if spec and isinstance(place, ModelFolder) else place.certified
+    changed = spec is not None or max_error is not None or symbols is not None
+    copied = changed or not isinstance(place, ModelFolder)
+    home = place.path / CERTIFIED if copied and isinstance(place, ModelFolder) else place.certified
     if write:
-        if spec or not isinstance(place, ModelFolder):
+        if copied:
             save(weights, home, judge)
         write_certificate(home, evidence, broken)
     show_certificate(home if write else net, evidence, broken, as_json)  # last: who reads it may go away

@@ -130,6 +130,7 @@ def figure(
     as_json: AsJson = False,
 ) -> None:
     """Draw the figures of claims from their recorded evidence; without a name, of all claims that have a figure."""
+    from vitrify.claims.catalogue import claim_of
     from vitrify.report.recorded import figure as drawn
 
     into = out or folder or Path()
@@ -137,7 +138,7 @@ def figure(
     files = []
     for page in _recorded_pages(names, folder):
         outcome = page.recorded(folder)
-        if names or outcome.evidence.figures:
+        if names or claim_of(page).drawing(outcome.evidence):
             files.append(str(into / f"{page.name}.{kind}"))
             drawn(page, outcome, Path(files[-1]))
     show(as_json, {"files": files}, *files)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from vitrify.cli.options import SECONDS, AsJson, Memory, Seed, arg, opt, within
+from vitrify.cli.options import SECONDS, AsJson, Memory, Net, Seed, arg, opt, within
 from vitrify.cli.render import VERDICT_COLORS, TextTable, progress, show, styled
 from vitrify.errors import InputError
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 Kind = Literal["automaton", "ngram", "formula", "counter"]
 MAX_LINES = 40  # of a spec that is printed
+HUGGING_FACE = "hf:"  # in front of the folder of a model
 
 
 def extract(
@@ -40,9 +41,12 @@ def extract(
         Path | None, opt("Keep the answers in this file; a later call goes on from it.", metavar="FILE")
     ] = None,
     model: Annotated[
-        str | None, opt("Instead of NET: module:factory or file.py:factory of a torch or JAX model, or a function.")
+        str | None,
+        opt("Instead of NET: module:factory or file.py:factory of a torch or JAX model or a function, or hf:FOLDER."),
     ] = None,
-    symbols: Annotated[str | None, opt("With --model: the symbols of the tokens 1, 2, …", metavar="NAME,…")] = None,
+    symbols: Annotated[
+        str | None, opt("Of NET: the symbols that words have. With --model: those of its tokens.", metavar="NAME,…")
+    ] = None,
     answers: Annotated[str | None, opt("With --model: the symbols of the logits.", metavar="NAME,…")] = None,
     longest: Annotated[int, opt("With --model: the longest word that it reads.", min=1)] = 64,
     seed: Seed = 0,
@@ -57,8 +61,8 @@ def extract(
         raise InputError("name one network: NET, or --model FILE.py:FACTORY")
     if net is None:
         weights = _model(str(model), symbols, answers, longest, kind)
-    elif symbols or answers:
-        raise InputError("a network knows its symbols and answers: leave --symbols and --answers out")
+    elif answers:
+        raise InputError("a network knows its answers: leave --answers out")
     else:
         from vitrify.interop.nets import load
 
@@ -67,6 +71,7 @@ def extract(
         result = extracted(
             weights,
             kind,
+            symbols=symbols.split(",") if symbols and net is not None else None,
             max_length=max_length,
             max_states=max_states,
             order=order,
@@ -90,14 +95,19 @@ def _model(target: str, symbols: str | None, answers: str | None, longest: int, 
     from vitrify.extraction.callables import callable_net
     from vitrify.interop.diagnose.models import attempt, numbers
     from vitrify.interop.diagnose.models import target as model_source
+    from vitrify.interop.pretrained import tokens_of_folder
 
     if not symbols or (not answers and kind != "ngram"):
         raise InputError("say what the tokens and the logits of the model mean: --symbols a,b --answers no,yes")
     letters = symbols.split(",")
     names = answers.split(",") if answers else letters
-    model = model_source(target).model(max(len(letters) + 1, len(names)), longest + 1, 0, 1e-3)
+    if target.startswith(HUGGING_FACE):
+        logits, reads = tokens_of_folder(target.removeprefix(HUGGING_FACE), letters, names)
+        longest = min(longest, reads - 1)
+    else:
+        logits = model_source(target).model(max(len(letters) + 1, len(names)), longest + 1, 0, 1e-3).logits
     return callable_net(
-        lambda tokens: numbers(attempt(target, lambda: model.logits(tokens))),
+        lambda tokens: numbers(attempt(target, lambda: logits(tokens))),
         letters,
         names,
         longest=longest,
@@ -134,4 +144,38 @@ def _parts(result: Extraction, out: Path | None) -> list[str | TextTable | None]
     ]
 
 
-COMMANDS = (extract,)
+def compare(
+    net: Net,
+    other: Annotated[str, arg("The network that it is compared with.", "OTHER")],
+    max_length: Annotated[int | None, opt("Run all words up to this length. Default: 4,096 words.", min=0)] = None,
+    seed: Seed = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Compare two networks on the same words: answers, nearest heads and units (exit 1 if an answer differs)."""
+    from vitrify.extraction.comparing import compare as compared
+    from vitrify.interop.nets import load
+
+    result = compared(load(net), load(other), max_length=max_length, seed=seed)
+    same, rows = result.word is None, []
+    for title, parts, fits in (("heads", result.heads, "at most 0.1"), ("units", result.units, "at least 0.9")):
+        near = [each.near <= 0.1 if title == "heads" else each.near >= 0.9 for each in parts]
+        rows.append((f"{title} with a partner ({fits})", f"{sum(near)} of {len(parts)}"))
+    if result.word is not None and result.answers is not None:
+        answers = f"{result.answers[0]} and {result.answers[1]}"
+        rows.append(
+            ("shortest word after which they differ", f"{' '.join(result.word) or 'the empty word'}: {answers}")
+        )
+    lengths = [(e.length, f"{e.words:,}", "all" if e.complete else "random", f"{e.wrong:,}") for e in result.lengths]
+    heads = [(each.name, each.partner or "–", f"{each.near:.3f}") for each in result.heads]
+    show(
+        as_json,
+        {"same": same} | result.to_json(),
+        styled("bold green" if same else "bold red", "same answers" if same else "different answers"),
+        TextTable(("", ""), rows),
+        TextTable(("length", "words", "", "different"), lengths, "answers"),
+        TextTable(("head", "nearest of the other", "distance of attention"), heads) if heads else None,
+    )
+    raise typer.Exit(0 if same else 1)
+
+
+COMMANDS = (extract, compare)

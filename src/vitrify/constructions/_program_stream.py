@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from vitrify.arrays import Floats, Ints
 from vitrify.kit.gadgets.steps import snap, steps
 from vitrify.kit.network import Affine, AttentionKind, Builder, Flag, Kind, OneHot, Reals, Space
-from vitrify.spec.programs.expression import Expr, Table, Value, evaluate, function_of, parts
+from vitrify.spec.programs.expression import CROSSES, Expr, Table, Value, evaluate, function_of, parts
 from vitrify.spec.programs.program import BEGIN, Program
 from vitrify.spec.programs.values import Domain, symbols_of
 
@@ -34,8 +34,9 @@ class Stream:
         self.forms: dict[int, Form] = {}
         self._vectors: dict[tuple[int, bytes, bool], Affine] = {}
         self._sources: dict[int, frozenset[str]] = {}
-        self._texts: dict[str, int] = {}
+        self._texts = dict.fromkeys(("token", "bos", "index"), 1)  # names of spaces, and how often each was wanted
         self.inexact: set[Space] = set()  # spaces with errors of soft attention
+        self.sharp: set[Space] = set()  # of these, those that a larger inverse temperature makes more exact
         self._snapped: dict[Space, Space] = {}
         self.refused: list[str] = []  # reasons why the net can't be built
 
@@ -44,7 +45,7 @@ class Stream:
         if id(node) not in self._sources:
             for part in parts(node):
                 own = {part.op} if part.op in ("tokens", "indices") else set()
-                crosses = {"elsewhere"} if part.op in ("aggregate", "mean", "width", "first", "last") else set()
+                crosses = {"elsewhere"} if part.op in CROSSES else set()
                 inner = [self._sources[id(arg)] for arg in part.args]
                 self._sources[id(part)] = frozenset(own | crosses).union(*inner)
         return self._sources[id(node)]
@@ -64,18 +65,19 @@ class Stream:
             return Affine.constant(table[0])
         key = (id(source), table.tobytes() + str(table.shape).encode(), clean)
         if key not in self._vectors:
-            self._vectors[key] = self._made_vector(source, table, clean)
+            name = self.values.names.get(node)  # a function of the source needs no space of its own until it is read
+            self._vectors[key] = self._made_vector(source, table, clean, name)
         return self._vectors[key]
 
-    def _made_vector(self, node: Expr, table: Floats, clean: bool) -> Affine:
+    def _made_vector(self, node: Expr, table: Floats, clean: bool, name: str | None) -> Affine:
         if node.op == "indices":
-            return self._positional(table)
+            return self._positional(table, name or "place")
         if node.op == "tokens":
             self.token_tables[table.tobytes()] = table
             if not self.letters:
                 rows = np.vstack([np.zeros(table.shape[1]), table])
-                name, kind = self.named("of the token"), kind_of(table, self.program.alphabet)
-                return Affine.copy(self.net.embed(name, kind, rows))
+                kind = kind_of(table, self.program.alphabet)
+                return Affine.copy(self.net.embed(self.named(name or "of the token"), kind, rows))
         form = self.form(node)
         affine = self.cleaned(form.affine) if clean else form.affine
         if form.points is None:
@@ -85,15 +87,15 @@ class Stream:
         if slope is not None and settled:
             return affine @ slope[None, :] + Affine.constant(table[0] - slope * form.points[0])
         order = np.argsort(form.points)
-        space = Space(self.name(node), kind_of(table, self.values[node]))
+        space = Space(self.named(name or self.text(node)), kind_of(table, self.values[node]))
         steps(self.net, form.affine, form.points[order], [(space, table[order])], name=f"values of {space.name}")
         return Affine.copy(space)
 
-    def _positional(self, table: Floats) -> Affine:
+    def _positional(self, table: Floats, name: str) -> Affine:
         slope = slope_of(np.arange(len(table), dtype=float), table)
         if slope is not None:
             return Affine.of({self.net.index: slope[None, :]}, table[0] - slope)
-        space = self.net.embed_position(self.named("place"), kind_of(table, tuple(range(len(table)))), table)
+        space = self.net.embed_position(self.named(name), kind_of(table, tuple(range(len(table)))), table)
         return Affine.copy(space)
 
     def cleaned(self, affine: Affine) -> Affine:
@@ -148,9 +150,14 @@ class Stream:
         return Form(Affine.copy(self.net.embed("token", OneHot(self.program.alphabet, void=True), table)))
 
     def name(self, node: Expr) -> str:
-        return self.named(self.text(node))
+        name = self.named(self.text(node))
+        if node in self.values.lines:
+            self.net.lines[name] = self.values.lines[node]
+        return name
 
     def text(self, node: Expr) -> str:
+        if node in self.values.names:
+            return self.values.names[node]
         return node.data.name if isinstance(node.data, Table) else str(node.data if node.op == "apply" else node.op)
 
     def named(self, text: str) -> str:

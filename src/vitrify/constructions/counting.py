@@ -189,6 +189,8 @@ class _ShareCompiler:
         if (larger, smaller) not in self.signs:
             twice = (self.share(larger) + self.share(smaller) * -1.0) * 2.0 + self.one
             name = f"sign of {larger} ≥ {smaller}"
+            if self.spec.lines:
+                self.net.lines[name] = self.spec.lines[max(larger, smaller)]
             self.signs[larger, smaller] = sign(self.net, twice, 1.0 / (self.net.max_length + 1), name=name)
         return self.signs[larger, smaller]
 

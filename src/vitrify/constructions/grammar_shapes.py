@@ -26,12 +26,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from vitrify.constructions import _parses, grammar_spans
+from vitrify.constructions import _parses
 from vitrify.constructions._parses import ANSWERS, Dotted, Parses, answer, next_words_net, recognized, words_read
 from vitrify.constructions._programs import Bit, BitGroup, BitProgram, Literal
-from vitrify.constructions.catalogue import Attention, BuildRefused, DeclaredSizes, MaxLength, Positions, construction
+from vitrify.constructions.catalogue import Attention, DeclaredSizes, MaxLength, construction
 from vitrify.kit.network import Network
-from vitrify.kit.positions import CodeName
 from vitrify.spec.grammars.grammar import END, Grammar
 from vitrify.spec.grammars.levels import LevelRule
 from vitrify.spec.grammars.shapes import Shapes
@@ -128,33 +127,3 @@ def last_symbols(shapes: Shapes) -> list[set[int]]:
 
 def _usable(shapes: Shapes, level: int, shape: int) -> Iterator[LevelRule]:
     return (rule for rule in shapes.levels.rules[level] if shapes.usable(level, rule, shape))
-
-
-def sizes_of_either(grammar: Grammar, *, max_length: int | None, positions: CodeName) -> DeclaredSizes:
-    """Return the bounds of shapes where they can be listed, else those of spans."""
-    try:
-        return sizes(grammar)
-    except BuildRefused:
-        return grammar_spans.sizes(grammar, max_length=max_length, positions=positions)
-
-
-@construction(
-    "auto",
-    "shapes, or spans where there are too many shapes",
-    sizes_of_either,
-    default=True,
-    certified=("to T", "to T"),
-)
-def shapes_or_spans(
-    grammar: Grammar,
-    *,
-    attention: Attention = "softmax",
-    max_length: MaxLength | None = None,
-    positions: Positions = "dyadic",
-) -> Network:
-    """Return the network over shapes where they can be listed, else the one over spans."""
-    try:
-        Parses.of(grammar)
-    except BuildRefused:
-        return grammar_spans.grammar_spans(grammar, attention=attention, max_length=max_length, positions=positions)
-    return grammar_shapes(grammar, attention=attention, max_length=max_length)

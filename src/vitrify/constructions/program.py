@@ -10,17 +10,20 @@ with a point per value). Readers take what they need by a linear map where that 
 | comparisons, and, or | two units (four for equality) |
 | minimum, maximum | one unit |
 | other functions of several expressions | one unit per class of equal rows and columns |
-| `aggregate`, `first`, `last`, `mean`, `width` | one head; the tests of a conjunction stand side by side in it |
+| `aggregate`, `first`, `last`, `mean`, `min`, `max`, `width` | one head, with the tests of a conjunction side by side |
+| `sum` | a `width` for each value that is not 0, or for each bit of the values if these are fewer |
 | counts of marked positions to the left | one head, exact: every visible position has the same weight |
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import reduce
 from operator import add
+from typing import Any
 
 import numpy as np
 
@@ -30,15 +33,17 @@ from vitrify.constructions._program_stream import Form, classes_of, numbers_of, 
 from vitrify.constructions.catalogue import Attention, BuildRefused, DeclaredSizes, MaxLength, construction
 from vitrify.kit.gadgets.steps import steps
 from vitrify.kit.heads.average import count
-from vitrify.kit.heads.select import Test, select
+from vitrify.kit.heads.select import Test, Which, select
 from vitrify.kit.network import Affine, Bits, Builder, Flag, Integers, Network, OneHot, Output, Readout, Reals, Space
 from vitrify.net.transformer import AttentionKind, Mask
 from vitrify.spec.logic.truth import leaf_holds, leaf_text
-from vitrify.spec.programs.expression import Expr, parts
+from vitrify.spec.programs.expression import FETCHES, Expr, parts
 from vitrify.spec.programs.program import Program
 from vitrify.spec.programs.selectors import Atom, conjunctions
 from vitrify.spec.programs.values import symbols_of
 
+WHICH: dict[str, Which] = {"first": "first", "last": "last", "min": "first", "max": "last"}  # by position or by value
+MAX_FRAMES = 20_000  # of Python, for functions inside each other
 UNITS_UNKNOWN = (
     "a function takes units, and their layer and width, only where no linear map of what it reads will do, and that "
     "depends on the values that all parts of the program can have"
@@ -49,7 +54,7 @@ def sizes(program: Program) -> DeclaredSizes:
     """Return a bound of the heads: one for each selection that is read, and one for each conjunction of a width."""
     heads = 0
     for node in parts(program.root):
-        heads += node.op in ("aggregate", "mean", "first", "last")
+        heads += node.op in FETCHES
         heads += len(conjunctions(node.args[0], program.values, width=True)) if node.op == "width" else 0
     return DeclaredSizes(at_most={"heads": heads, "attention_layers": heads}, unknown=UNITS_UNKNOWN)
 
@@ -66,14 +71,25 @@ def program_net(
     program: Program, gather: bool = False, *, attention: Attention = "softmax", max_length: MaxLength | None = None
 ) -> Network:
     """Return the transformer of a program; `gather` puts all heads of one nesting into one layer."""
-    if max_length is not None and max_length != program.length:
-        raise BuildRefused(f"the program is for words to length {program.length}: change it there, or leave it out")
+    if max_length is not None and max_length > program.length:
+        raise BuildRefused(
+            f"--max-length {max_length}: the program's line 'length: {program.length}' says how long words are: "
+            f"write 'length: {max_length}' there, or leave --max-length out"
+        )
+    if max_length is not None:
+        program = replace(program, length=max_length, lines=program.values.lines)
     if program.ambiguities:
         raise BuildRefused("\n".join(map(str, program.ambiguities)))
+    limit = sys.getrecursionlimit()
     try:
+        sys.setrecursionlimit(max(limit, MAX_FRAMES))  # near the limit, NumPy raises other errors instead
         return replace(_compiled(program, attention), gather=gather)
     except RecursionError:
-        raise BuildRefused("hundreds of functions stand inside each other: use fewer of them") from None
+        deepest = program.values.lines.get(program.root)
+        line = "" if deepest is None else f"line {deepest}: "
+        raise BuildRefused(f"{line}hundreds of functions stand inside each other: use fewer of them") from None
+    finally:
+        sys.setrecursionlimit(limit)
 
 
 def _compiled(program: Program, attention: AttentionKind) -> Network:
@@ -93,22 +109,37 @@ class _Compiler(Functions):
         """Return the network of the program's result."""
         root, domain = self.program.root, self.values[self.program.root]
         output = Output("transducer", symbols_of(domain))
-        if any(isinstance(value, Fraction) for value in domain):
+        if self.values.numeric(root) and any(isinstance(value, Fraction) for value in domain):
             output = Output("values", ("value",))
             number = self.number(root)
             readout = Readout(number.parts, number.bias, dict.fromkeys(number.spaces, 1e-09))
         elif self.values.numeric(root) and len(domain) > MAX_CODE_VALUES:
             number, points = self.number(root), numbers_of(domain)
             wide = number @ (2.0 * points[None, :])
-            need = {space: 0.2 / max(sum(number.gain(s) for s in number.spaces), 1.0) for space in number.spaces}
+            reach, largest = max(sum(number.gain(s) for s in number.spaces), 1.0), max(2.0 * np.abs(points).max(), 1.0)
+            need = {s: 0.2 / reach / (float(largest) if s in self.sharp else 1.0) for s in number.spaces}
             readout = Readout(wide.parts, wide.bias - points**2, need)
         else:
             code = self.vector(root, np.eye(len(domain)))
             need = {space: 0.2 / max(sum(code.gain(s) for s in code.spaces), 1.0) for space in code.spaces}
             readout = Readout(code.parts, code.bias, need)
+        if self.program.empty is not None:
+            readout = self._answering_the_empty_word(readout, output)
         facts = {"program": self.program.name}
         source = "language of Weiss et al. 2021, arXiv 2106.06981"
         return self.net.network(output, readout, "program of selections and aggregations", facts, source=source)
+
+    def _answering_the_empty_word(self, readout: Readout, output: Output) -> Readout:
+        """Return the readout with one more term: at BOS, one answer leads whatever stands there."""
+        program = self.program
+        domain = self.values[program.root]
+        if output.kind == "values":
+            self.refused.append("an answer for the empty word needs outputs that are symbols: round the numbers")
+            return readout
+        best = np.array([[value is program.empty or same(value) == same(program.empty) for value in domain]])
+        logits = Affine(readout.parts, readout.bias)
+        logits = logits + Affine.of({self.net.bos: (2.0 * float(logits.bound.max()) + 2.0) * best})
+        return Readout(logits.parts, logits.bias, readout.max_errors)
 
     @property
     def base(self) -> Mask:
@@ -118,7 +149,7 @@ class _Compiler(Functions):
     def _new_form(self, node: Expr) -> Form:
         if node.op == "width":
             return self._width(node)
-        if node.op in ("aggregate", "mean", "first", "last"):
+        if node.op in FETCHES:
             return self._fetched(node)
         return super()._new_form(node)
 
@@ -142,9 +173,19 @@ class _Compiler(Functions):
         if not terms:
             return Form(Affine.constant(missing), points)
         mask, tests = self._mask_and_tests(terms[0][1])
-        which = node.op if node.op in ("first", "last") else None
-        select(self.net, tests, value, space, which=which, mask=mask, shares=node.op == "mean")  # type: ignore[arg-type]
+        which: Which | None = WHICH.get(node.op)
+        options: dict[str, Any] = {"which": which, "mask": mask, "shares": node.op == "mean"}
+        if node.op in ("min", "max"):
+            ranks = np.arange(1.0, len(self.values[inner]) + 1)
+            options |= {
+                "order": self.net.at_tokens(self.vector(inner, ranks[:, None], clean=True)),
+                "ranks": len(ranks),
+            }
+        if selector in self.values.names:
+            options["name"] = f"{self.values.names[selector]}: {space.name}"
+        select(self.net, tests, value, space, **options)
         self.inexact.add(space)
+        self.sharp |= {space} if node.op != "mean" else set()
         return Form(Affine.copy(space), points)
 
     def _with_default(self, value: Affine, default: Floats) -> Affine:

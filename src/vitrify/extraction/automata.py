@@ -26,6 +26,7 @@ from vitrify.spec.automata.moore import MooreMachine
 from vitrify.spec.kinds import ANSWERS
 from vitrify.spec.ngrams.model import END
 
+OPPOSITES = {"yes": "no", "True": "False", "odd": "even"}  # answers, the first one of which accepts
 TESTED, MAX_TESTED = 64, 256  # random words on which a machine that was read is compared with runs, and their length
 
 
@@ -40,7 +41,7 @@ def extract_automaton(
     progress: Progress | None = None,
 ) -> Extraction:
     """Return the automaton of a network, with what is known of the two; parameters as those of `extract`."""
-    _refuse(weights)
+    refuse(weights)
     net = answering_after_every_letter(weights)
     try:
         machine = behavior_of(net)
@@ -51,7 +52,7 @@ def extract_automaton(
         machine = machine.with_free_start()
     spec = spec_of(machine, net.architecture)
     try:
-        evidence = certify(net, spec, seed=seed, prove=True, progress=progress)
+        evidence = certify(net, spec, seed=seed, prove=True, progress=budget.ticking(progress))
     except FolderError:  # the network has no symbols for the states of the spec
         evidence = _closed(net, machine, budget, seed)
     method, seconds = "read from the weights, bit by bit", time.perf_counter() - budget.start
@@ -87,12 +88,14 @@ def answering_after_every_letter(weights: Weights[SequenceArchitecture]) -> Weig
     weights = weights.map(lambda array: np.asarray(dense(array), dtype=np.float64))
     if output.kind == "next":
         return weights
-    if {*output.symbols} in ({"no", "yes"}, {"False", "True"}):
-        return saying_yes(weights, "yes" if "yes" in output.symbols else "True")
+    for yes, no in OPPOSITES.items():
+        if {*output.symbols} == {yes, no}:
+            return saying_yes(weights, yes)
     return naming_states(weights, output.accepting)
 
 
-def _refuse(weights: Weights[SequenceArchitecture]) -> None:
+def refuse(weights: Weights[SequenceArchitecture]) -> None:
+    """Refuse a network of which no automaton is extracted."""
     net = weights.architecture
     if net.reads != "tokens" or net.output.kind not in ("recognizer", "transducer", "class", "next"):
         raise InputError(
@@ -112,7 +115,7 @@ def spec_of(machine: MooreMachine, net: SequenceArchitecture) -> Automaton:
     """Return the automaton of a machine with the answers of a network.
 
     It accepts where the answer is yes or an accepting state, or where the word may end. Its states are named after the
-    answers, if those are more than yes and no.
+    answers, if those are more than yes and no. Where these name one state each, they come in the network's order.
     """
     output = net.output
     if output.kind == "next":
@@ -121,4 +124,7 @@ def spec_of(machine: MooreMachine, net: SequenceArchitecture) -> Automaton:
     if output.symbols == ANSWERS:
         return machine.automaton(net.inputs[1:], {1})
     accepting = {place for place, symbol in enumerate(output.symbols) if symbol in output.accepting}
-    return machine.automaton(net.inputs[1:], accepting, dict(enumerate(output.symbols)))
+    spec = machine.automaton(net.inputs[1:], accepting, dict(enumerate(output.symbols)))
+    if len({*machine.answers}) < len(machine.answers):
+        return spec
+    return spec.numbered(sorted(range(len(spec.states)), key=machine.answers.__getitem__))

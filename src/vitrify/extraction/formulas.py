@@ -26,7 +26,7 @@ def extract_formula(
         formula = formula_of(weights)
     except BuildRefused as refused:
         raise InputError(f"{refused}: try --as automaton") from None
-    evidence = certify(weights, formula, seed=seed, prove=True, progress=progress)
+    evidence = certify(weights, formula, seed=seed, prove=True, progress=budget.ticking(progress))
     seconds = time.perf_counter() - budget.start
     method = "read from the weights, type by type"
     witness = None if evidence.witness is None else dict(evidence.witness)

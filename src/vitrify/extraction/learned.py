@@ -24,7 +24,7 @@ from vitrify.certification.reading.automata import ILLEGAL, answer_codes
 from vitrify.encoding import JsonObject
 from vitrify.errors import FolderError, InputError
 from vitrify.extraction.learning import Learner, NoMachine, difference
-from vitrify.extraction.observations import Exhausted, Observations, SearchBudget, asks_first
+from vitrify.extraction.observations import INTERRUPTED, Exhausted, Observations, SearchBudget, asks_first
 from vitrify.extraction.result import (
     CLOSE_ANSWERS,
     COVERED,
@@ -59,42 +59,52 @@ def learned(
     progress: Progress | None,
 ) -> Extraction:
     """Learn the automaton of a network; an interruption ends the search with the best automaton so far."""
-    longest = _longest(weights.architecture, budget, max_length)
-    observations = Observations(weights, budget, progress)
-    if resume is not None and resume.exists():
-        observations.resume(resume)
-    samples = _Samples(observations, spec_of, seed, progress)
+    observations, stopped = observed(weights, budget, max_length, resume, progress)
+    samples = Samples(observations, spec_of, seed, progress, max_length)
     learner = Learner(observations, max_states, samples.counterexample)
-    machine, stopped = None, None
-    for step in (lambda: observations.complete_to(longest), learner.learn):
-        try:
-            machine = step()
-        except NoMachine as stop:
-            stopped = stopped or str(stop)
-        except (Exhausted, KeyboardInterrupt) as stop:
-            stopped = stopped or str(stop) or "interrupted"
-            budget.close()  # the best machine is looked for among the answers that are known
+    machine = None
+    try:
+        machine = learner.learn()
+    except NoMachine as stop:
+        stopped = stopped or str(stop)
+    except (Exhausted, KeyboardInterrupt) as stop:
+        stopped = stopped or str(stop) or INTERRUPTED
+        budget.close()
     if resume is not None:
         observations.save(resume)
     machine = machine or learner.settled or learner.best
     if machine is None:
         raise InputError(f"nothing was extracted: {stopped}")
-    if not asks_first(weights.architecture):
-        machine = machine.with_free_start()
-    evidence, word = samples.evidence(machine)
-    evidence = evidence.adding(*_facts(observations, machine, learner.covered, word))
-    example = None if word is None else _both_answers(observations, machine, word)
-    errors = () if word is None else tuple(samples.errors(machine))
-    known = known_words(evidence, example, observations.complete)
-    seconds = time.perf_counter() - budget.start
-    spec = spec_of(machine, weights.architecture)
-    return Extraction("automaton", spec, evidence, known, "learned", budget.spent, seconds, stopped, example, errors)
+    return samples.extraction("automaton", machine, "learned", stopped, learner.covered)
+
+
+def observed(
+    weights: Weights[SequenceArchitecture],
+    budget: SearchBudget,
+    max_length: int | None,
+    resume: Path | None,
+    progress: Progress | None,
+) -> tuple[Observations, str | None]:
+    """Return the answers to all words up to a length, and the reason for which they are those of shorter ones only.
+
+    The best machine is then looked for among the answers that are known: nothing more is run.
+    """
+    longest = _longest(weights.architecture, budget, max_length)
+    observations, stopped = Observations(weights, budget, progress), None
+    if resume is not None and resume.exists():
+        observations.resume(resume)
+    try:
+        observations.complete_to(longest)
+    except (Exhausted, KeyboardInterrupt) as stop:
+        stopped = str(stop) or INTERRUPTED
+        budget.close()
+    return observations, stopped
 
 
 def _longest(net: SequenceArchitecture, budget: SearchBudget, max_length: int | None) -> int:
     """Return the length up to which all words are run: by default as many as `MAX_RUN` and the budget allow."""
     letters = len(net.inputs) - 1
-    if max_length is not None:
+    if max_length is not None and (net.output.kind != "next" or max_length > net.max_length):
         if max_length > net.max_length or letters**max_length > MAX_NUMBERED:
             raise InputError(
                 f"all words up to length {max_length} can't be run: the network reads up to {net.max_length} letters, "
@@ -102,24 +112,69 @@ def _longest(net: SequenceArchitecture, budget: SearchBudget, max_length: int | 
             )
         return max_length
     length, total, most = 0, 1, min(MAX_RUN, budget.words // 2)
-    while length < net.max_length and letters and total + letters ** (length + 1) <= most:
+    while (
+        length < (net.max_length if max_length is None else max_length)
+        and letters
+        and total + letters ** (length + 1) <= most
+    ):
         length += 1
         total += letters**length
     return length
 
 
-class _Samples:
+class Samples:
     """Words beyond those that are all known: random ones, words that exercise a spec, an adversarial search."""
 
-    def __init__(self, observations: Observations, spec_of: SpecOf, seed: int, progress: Progress | None) -> None:
+    def __init__(
+        self,
+        observations: Observations,
+        spec_of: SpecOf,
+        seed: int,
+        progress: Progress | None,
+        max_length: int | None = None,
+    ) -> None:
         self.observations, self.spec_of, self.seed, self.progress = observations, spec_of, seed, progress
-        self.weights, self.net = observations.weights, observations.net
+        self.weights, self.net, self.max_length = observations.weights, observations.net, max_length
+        self.stopped: str | None = None  # why the last certificate ended early
+
+    def extraction(
+        self, kind: str, machine: MooreMachine, method: str, stopped: str | None = None, covered: int = 0
+    ) -> Extraction:
+        """Return the spec of a machine with what is known of it: its certificate, or what was observed."""
+        observations, budget = self.observations, self.observations.budget
+        if not asks_first(self.net):
+            machine = machine.with_free_start()
+        evidence, word = self.evidence(machine)
+        evidence = evidence.adding(*_facts(observations, machine, covered, word))
+        example = None if word is None else _both_answers(observations, machine, word)
+        errors = () if word is None else tuple(self.errors(machine))
+        known = known_words(evidence, example, None if word is None else observations.complete)
+        seconds = time.perf_counter() - budget.start
+        spec, stopped = self.spec_of(machine, self.net), stopped or self.stopped
+        return Extraction(kind, spec, evidence, known, method, budget.spent, seconds, stopped, example, errors)
 
     def counterexample(self, machine: MooreMachine) -> Letters | None:
         """Return a long word after which a machine is wrong, if one is found."""
         self.observations.budget.spend(0)
         evidence = self._certified(machine, min(self.observations.complete, SHORT), prove=False)
         return self._refuting(evidence, machine) or difference(self.observations, machine, self._random(self.longest))
+
+    def _known_to(self, machine: MooreMachine) -> int:
+        """Return the length up to which a certificate runs all words, of networks that say what may come next.
+
+        It runs those alone that the machine allows, so that it gets further than all words over the letters. The sets
+        after these say that no other words are allowed.
+        """
+        observations, longest = self.observations, self.observations.complete
+        if self.net.output.kind != "next":
+            return longest
+        if self.max_length is not None:
+            return self.max_length
+        for length, words in enumerate(machine.counted(ILLEGAL, self.net.max_length)):
+            if words > MAX_RUN:
+                break
+            longest = max(longest, length)
+        return longest if observations.letters else 0
 
     def _certified(self, machine: MooreMachine, longest: int, *, prove: bool) -> Evidence | None:
         """Return the certificate of the machine's spec; None if the network does not name its states."""
@@ -132,7 +187,7 @@ class _Samples:
                 seed=self.seed,
                 prove=prove,
                 attack=None,
-                progress=self.progress if prove else None,
+                progress=self.observations.budget.ticking(self.progress if prove else None),
             )
         except FolderError:
             return None
@@ -163,7 +218,12 @@ class _Samples:
         observations, random = self.observations, False
         word = observations.first_difference(machine) or observations.longer_difference(machine)
         if word is None and not observations.budget.over:
-            evidence = self._certified(machine, observations.complete, prove=True)
+            evidence = None
+            try:
+                evidence = self._certified(machine, self._known_to(machine), prove=True)
+            except (Exhausted, KeyboardInterrupt) as stop:
+                self.stopped = str(stop) or INTERRUPTED
+                observations.budget.close()
             if evidence is not None and evidence.verdict == "holds":
                 return evidence, None
             try:

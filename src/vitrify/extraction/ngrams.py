@@ -22,9 +22,10 @@ from vitrify.arrays import Floats, Ints
 from vitrify.certification import certify
 from vitrify.certification.checks.words import batches
 from vitrify.certification.evidence import CaseKind, Domain, Evidence, Method, Progress, Quantity, tested_links
+from vitrify.certification.recognition import one_sentence
 from vitrify.encoding import JsonObject
 from vitrify.errors import FolderError, InputError
-from vitrify.extraction.observations import SearchBudget
+from vitrify.extraction.observations import INTERRUPTED, Exhausted, SearchBudget
 from vitrify.extraction.result import Extraction, amount
 from vitrify.intervals import mean_interval
 from vitrify.net.architecture import SequenceArchitecture
@@ -93,15 +94,17 @@ def extract_ngram(
 ) -> Extraction:
     """Return the n-gram model of a network that predicts the next symbol."""
     _refuse(weights)
-    weights = weights.map(lambda array: np.asarray(dense(array), dtype=np.float64))
+    weights = one_sentence(weights).map(lambda array: np.asarray(dense(array), dtype=np.float64))
     net = weights.architecture
     letters, longest = len(net.inputs) - 1, max_length or 0
-    while max_length is None and longest < net.max_length and letters ** (longest + 1) <= min(MAX_RUN, budget.words):
+    affordable = min(MAX_RUN, budget.words // 2)
+    while max_length is None and longest < net.max_length and letters ** (longest + 1) <= affordable:
         longest += 1
     if longest > net.max_length or letters**longest > 1 << 20:
         raise InputError(f"all words of length {longest} can't be run: choose a smaller --max-length")
-    observed = _all_words(weights, longest, budget, progress)
-    most = max(m for m in range(1, MAX_ORDER + 1) if m <= longest + 1 and letters ** (m - 1) <= MAX_CONTEXTS)
+    observed, longest, stopped = _observed(weights, longest, budget, progress)
+    orders = range(1, min(MAX_ORDER, longest) + 1)  # one more, and every word would be a context of its own
+    most = max((m for m in orders if letters ** (m - 1) <= MAX_CONTEXTS), default=1)
     if order is not None and order > most:
         raise InputError(f"the order is at most {most}, by words of length {longest}: choose a smaller --order")
     table = []
@@ -120,7 +123,7 @@ def extract_ngram(
     evidence = evidence.adding(
         *(Quantity(f"excess of order {k} (nats per symbol)", each) for k, each, _ in table),
         Quantity("largest difference of a probability", farthest),
-        *_beyond(weights, model, longest, seed),
+        *(() if stopped else _beyond(weights, model, longest, seed)),
     )
     holds = evidence.verdict == "holds"
     about = f"context of {m - 1} symbols" if m != 2 else "context of 1 symbol"
@@ -130,9 +133,8 @@ def extract_ngram(
     )
     counterexample = None if holds else _farthest(observed, laws[place], far, net)
     seconds = time.perf_counter() - budget.start
-    return Extraction(
-        "ngram", model, evidence, known, "laws of all contexts", budget.spent, seconds, counterexample=counterexample
-    )
+    method = "laws of all contexts"
+    return Extraction("ngram", model, evidence, known, method, budget.spent, seconds, stopped, counterexample)
 
 
 def _refuse(weights: Weights[SequenceArchitecture]) -> None:
@@ -144,6 +146,23 @@ def _refuse(weights: Weights[SequenceArchitecture]) -> None:
         )
     if not {*net.inputs[1:]} <= {*net.output.symbols} <= {*net.inputs[1:], END}:
         raise InputError(f"the network must predict the symbols that it reads, and perhaps {END}")
+
+
+def _observed(
+    weights: Weights[SequenceArchitecture], longest: int, budget: SearchBudget, progress: Progress | None
+) -> tuple[Laws, int, str | None]:
+    """Return the distributions after all words to a length, that length, and why it is not the longest if it is not."""
+    laws, complete = None, 0
+    for length in dict.fromkeys((longest // 2, longest)):  # if it is interrupted, all short words are known
+        try:
+            laws, complete = _all_words(weights, length, budget, progress), length
+        except (Exhausted, KeyboardInterrupt) as stop:
+            reason = str(stop) or INTERRUPTED
+            if laws is None:
+                raise InputError(f"nothing was extracted: {reason}") from None
+            return laws, complete, reason
+    assert laws is not None
+    return laws, complete, None
 
 
 def _all_words(

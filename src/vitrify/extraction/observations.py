@@ -38,6 +38,7 @@ MAX_ACTIVATIONS = 1 << 22  # activations of one batch
 CLOSE = 1e-6  # logits nearer to each other, or to 0, are compared in real arithmetic
 MAX_CLOSE = 256  # answers that are decided in real arithmetic; a network that has more is not followed so
 PRINTED_WORDS, PRINTED_LENGTH, PRINTED_DIGITS = 16, 32, 4  # random words whose logits identify a function
+INTERRUPTED = "interrupted"  # why a search ended early
 UNKNOWN = -1  # instead of an answer: not asked yet
 
 
@@ -66,6 +67,16 @@ class SearchBudget:
         if self.over:
             raise Exhausted(f"the budget of {self.seconds:g} seconds is spent")
         self.spent += words
+
+    def ticking(self, progress: Progress | None) -> Progress:
+        """Return a function that reports progress, and stops what reports it where the seconds are spent."""
+
+        def tick(done: int, total: int) -> None:
+            self.spend(0)
+            if progress:
+                progress(done, total)
+
+        return tick
 
     def close(self) -> None:
         """Let nothing more be run."""

@@ -79,7 +79,7 @@ class Extraction:
         yield "method", self.method
         yield "words run", f"{self.words:,}"
         for each in self.evidence.quantities:
-            if each.name in SHOWN or each.name.startswith("excess"):
+            if each.name in SHOWN or each.name.startswith(SHOWN_PARTS):
                 ends = f" [{', '.join(map(amount, each.interval))}]" if each.interval else ""
                 yield each.name, amount(each.measured) + ends
         if self.stopped:
@@ -94,7 +94,14 @@ CLOSE_ANSWERS = "answers with close logits, compared in real arithmetic"
 OPEN_ANSWERS = "answers with close logits, compared in float64 alone"
 RIVALS = "states that any other machine with these answers has at least"
 COVERED = "longer words that cover its transitions (W-method)"
-SHOWN = (MARGIN, CLOSE_ANSWERS, OPEN_ANSWERS, COVERED, RIVALS)
+MIXED = "letter counts after which the order of the letters matters"
+SHOWN = (MARGIN, CLOSE_ANSWERS, OPEN_ANSWERS, COVERED, RIVALS, MIXED)
+SHOWN_PARTS = ("excess", "letter ")  # with which names of others that are shown begin
+
+
+def counts_of(letter: str) -> str:
+    """Return the name of the fact that says how a counter counts a letter."""
+    return f"letter {letter}"
 
 
 def known_words(evidence: Evidence, counterexample: JsonObject | None, complete: int | None = None) -> str:
@@ -124,8 +131,10 @@ def known_words(evidence: Evidence, counterexample: JsonObject | None, complete:
     return f"{text}; longer ones sampled: below {bound:.2g} of those of length {random[0].longest} differ (95 %)"
 
 
-def amount(number: float) -> str:
+def amount(number: float | str) -> str:
     """Return a number in words; what rounding leaves of 0 is 0."""
+    if isinstance(number, str):
+        return number
     return f"{0 if abs(number) < ROUNDED else number:.4g}" if isinstance(number, float) else f"{number:,}"
 
 

@@ -46,7 +46,8 @@ logits, cache = model.run_with_cache(tokens)""",
     "HookedTransformer": """from lens_loading import load  # in this folder; needs transformer-lens, 3.x or 4.x
 
 model = load(".")
-logits, cache = model.run_with_cache(tokens)""",
+logits, cache = model.run_with_cache("TEXT")  # symbols between blanks, or their numbers
+model.to_str_tokens("TEXT"), model.output_symbols, model.head_labels""",
     "ONNX": """import onnxruntime
 
 session = onnxruntime.InferenceSession("model.onnx")
@@ -119,7 +120,17 @@ def export(
             return Exported(equality, files)
         except BuildRefused as error:
             reasons.append(str(error))
-    raise BuildRefused(refused + "; ".join(reasons))
+    raise BuildRefused(refused + "; ".join(reasons) + _nearest(weights, target))
+
+
+def _nearest(weights: Weights[Architecture], target: Target) -> str:
+    """Return which other target can represent a network, as the end of a refusal."""
+    for other in (each for each in TARGETS if each != target):
+        for name in LAYOUTS[other]:
+            layout: Any = import_module(f"vitrify.interop.{name}")
+            if not layout.refusal(weights):
+                return f"; --to {other} can hold it"
+    return ""
 
 
 def _written(

@@ -54,6 +54,7 @@ class VitrifyForCausalLM(PreTrainedModel, GenerationMixin):  # type: ignore[misc
             if bool((attention_mask[:, 1:] > attention_mask[:, :-1]).any()):
                 raise ValueError("this network counts places from the left: fill short rows on the right")
             lengths = attention_mask.sum(-1)
+            input_ids = input_ids * attention_mask  # what fills a row up is no input symbol
         answers = self.network(input_ids, lengths)
         logits = answers.new_full((*answers.shape[:-1], self.config.vocab_size), NEVER)
         logits[..., self.config.output_ids] = answers

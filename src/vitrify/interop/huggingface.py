@@ -6,6 +6,7 @@ that are no inputs.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,12 +26,14 @@ if TYPE_CHECKING:
 
 EXTRA = "hf"
 PREFIX = "network."
+PAD = "<pad>"  # not the beginning: libraries hide what they take for padding
 TAUGHT = ("lm", "class")  # outputs whose symbols may be read again
 
 
 def vocabulary(net: SequenceArchitecture) -> tuple[str, ...]:
-    """All symbols, by number."""
-    return (*net.inputs, *(symbol for symbol in net.output.symbols if symbol not in net.inputs))
+    """All symbols, by number: those of the inputs, other answers, and one that fills up short rows of a batch."""
+    symbols = (*net.inputs, *(symbol for symbol in net.output.symbols if symbol not in net.inputs))
+    return (*symbols, next(pad for pad in (PAD, f"{PAD}_", f"{PAD}__") if pad not in symbols))
 
 
 def output_ids(net: SequenceArchitecture) -> list[int]:
@@ -54,7 +57,7 @@ def sizes(net: SequenceArchitecture, precision: Precision) -> JsonObject:
         "vocab_size": len(vocabulary(net)),
         "bos_token_id": 0,
         "eos_token_id": ends(net) or None,
-        "pad_token_id": 0,
+        "pad_token_id": len(vocabulary(net)) - 1,
         "dtype": precision,
         "tie_word_embeddings": False,
         "use_cache": False,
@@ -65,22 +68,27 @@ def ends(net: SequenceArchitecture) -> list[int]:
     """Symbols after which nothing is read: those that a net that writes says and can't read."""
     if net.output.kind not in TAUGHT:
         return []
-    return [place for place, symbol in enumerate(vocabulary(net)) if symbol not in net.inputs]
+    return [place for place, symbol in enumerate(vocabulary(net)[:-1]) if symbol not in net.inputs]
 
 
 def write_beside(weights: Weights[SequenceArchitecture], folder: Path) -> None:
     """Write `generation_config.json`, `tokenizer.json` and `tokenizer_config.json`."""
     net = weights.architecture
-    generation = {"bos_token_id": 0, "eos_token_id": ends(net) or None, "pad_token_id": 0, "use_cache": False}
-    settings = {key: value for key, value in generation.items() if value is not None}
-    write_json(folder / "generation_config.json", settings)
-    write_json(folder / "tokenizer.json", _tokenizer(net))
-    write_json(folder / "tokenizer_config.json", _tokenizer_config(net))
-
-
-def _tokenizer(net: SequenceArchitecture) -> JsonObject:
-    """Words between blanks are symbols; the beginning-of-sequence token is put in front as often as the net asks."""
     symbols = vocabulary(net)
+    ids = {"bos_token_id": 0, "eos_token_id": ends(net) or None, "pad_token_id": len(symbols) - 1}
+    settings = {key: value for key, value in ids.items() if value is not None} | {"use_cache": False}
+    write_json(folder / "generation_config.json", settings)
+    write_tokenizer(net, symbols, folder)
+
+
+def write_tokenizer(net: SequenceArchitecture, symbols: Sequence[str], folder: Path) -> None:
+    """Write `tokenizer.json` and `tokenizer_config.json` for some symbols, by number."""
+    write_json(folder / "tokenizer.json", _tokenizer(net, symbols))
+    write_json(folder / "tokenizer_config.json", _tokenizer_config(net, symbols))
+
+
+def _tokenizer(net: SequenceArchitecture, symbols: Sequence[str]) -> JsonObject:
+    """Words between blanks are symbols; the beginning-of-sequence token is put in front as often as the net asks."""
     first = net.inputs[0]
     special = {"id": 0, "content": first, "single_word": False, "lstrip": False, "rstrip": False}
     special |= {"normalized": False, "special": True}
@@ -91,12 +99,12 @@ def _tokenizer(net: SequenceArchitecture) -> JsonObject:
         "pair": [*beginning, {"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 0}}],
         "special_tokens": {first: {"id": first, "ids": [0], "tokens": [first]}},
     }
-    unknown = next((name for name in UNKNOWN if name in symbols), "<unk>")
+    unknown, pad = next((name for name in UNKNOWN if name in symbols), "<unk>"), _pad(symbols)
     return {
         "version": "1.0",
         "truncation": None,
         "padding": None,
-        "added_tokens": [special],
+        "added_tokens": [special, *([special | {"id": len(symbols) - 1, "content": pad}] if pad != first else [])],
         "normalizer": None,
         "pre_tokenizer": {"type": "WhitespaceSplit"},
         "post_processor": template if net.pads else None,
@@ -109,20 +117,24 @@ def _tokenizer(net: SequenceArchitecture) -> JsonObject:
     }
 
 
-def _tokenizer_config(net: SequenceArchitecture) -> JsonObject:
-    symbols = vocabulary(net)
+def _pad(symbols: Sequence[str]) -> str:
+    """Return the symbol that fills up short rows: the last one, or the beginning where there is none."""
+    return symbols[-1] if symbols[-1].startswith(PAD) else symbols[0]
+
+
+def _tokenizer_config(net: SequenceArchitecture, symbols: Sequence[str]) -> JsonObject:
     last = ends(net)
     config: JsonObject = {
         "tokenizer_class": "PreTrainedTokenizerFast",
         "bos_token": net.inputs[0],
-        "pad_token": net.inputs[0],
+        "pad_token": _pad(symbols),
         "clean_up_tokenization_spaces": False,
         "padding_side": "right",
         "model_max_length": net.max_length + net.pads,
     }
     unknown = next((name for name in UNKNOWN if name in symbols), None)
     config |= {"unk_token": unknown} if unknown else {}
-    return config | ({"eos_token": symbols[last[0]]} if last else {})
+    return config | ({"eos_token": symbols[last[0]]} if last and last[0] < len(symbols) else {})
 
 
 def write(weights: Weights[SequenceArchitecture], folder: Path, precision: Precision) -> str:

@@ -2,6 +2,9 @@ r"""TransformerLens: weights in its own names and shapes, for versions 3 (`Hooke
 
 Version 4 divides scores by $\sqrt{d_{head}}$ whatever `use_attn_scale` says, and refuses a scale of 1. So scores are
 divided by 2, which both versions can be told, and queries are twice as large: powers of two lose no bit.
+
+Heads that see only earlier positions, or only later ones, get their mask from hooks of the loader, which are permanent:
+TransformerLens has one mask for all heads. At a position that sees nothing the weights of such a head are 0, as here.
 """
 
 from __future__ import annotations
@@ -12,10 +15,11 @@ import numpy as np
 
 from vitrify.arrays import Floats
 from vitrify.encoding import JsonObject
+from vitrify.interop import huggingface
 from vitrify.interop.equality import Precision, Run
 from vitrify.interop.folders import description, read_json, tensors, write_tensors
 from vitrify.interop.torch_folder import torch_run, travel
-from vitrify.interop.uniform import Uniform, obstacles, spread, write_queries
+from vitrify.interop.uniform import HALVES, Uniform, obstacles, spread, write_queries
 from vitrify.net.disentangle import together
 from vitrify.net.folder import write_json
 from vitrify.net.weights import Weights
@@ -27,7 +31,7 @@ SCALE = 2.0  # what both versions divide scores by
 
 def refusal(weights: Weights) -> list[str]:
     """The features that TransformerLens has no way to represent."""
-    reasons = obstacles(weights.architecture)
+    reasons = obstacles(weights.architecture, hooks=True)
     if not reasons and any(head.rotary for block in weights.architecture.blocks for head in block.heads):
         places = weights.arrays["pos_embed.W_pos"]
         reasons = ["rotary heads beside a table of positions"] if np.any(np.asarray(places)) else []
@@ -35,10 +39,11 @@ def refusal(weights: Weights) -> list[str]:
 
 
 def write(weights: Weights, folder: Path, precision: Precision) -> str:
-    """Write `config.json`, `model.safetensors` and the loader; the name of the layout."""
-    uniform = spread(weights)
-    about = {"format": "vitrify for TransformerLens", "transformer_lens": config(uniform)}
+    """Write `config.json`, `model.safetensors`, the tokenizer and the loader; the name of the layout."""
+    uniform = spread(weights, hooks=True)
+    about = {"format": "vitrify for TransformerLens", "transformer_lens": config(uniform), "masks": masks(uniform)}
     write_json(folder / "config.json", about | {"vitrify": description(together(weights))})
+    huggingface.write_tokenizer(weights.architecture, weights.architecture.inputs, folder)
     write_tensors(folder / "model.safetensors", state(uniform), precision)
     write_queries(folder, together(weights), precision)
     travel("lens_loading.py", folder)
@@ -67,6 +72,16 @@ def config(uniform: Uniform) -> JsonObject:
         "attention_dir": "causal" if uniform.causal else "bidirectional",
         "positional_embedding_type": "rotary" if uniform.rotary else "standard",
         **(rotary if uniform.rotary else {}),
+    }
+
+
+def masks(uniform: Uniform) -> JsonObject:
+    """The heads that see only one side of a position, by block: their mask and window. The loader hides the rest."""
+    heads = {str(turn): dict(enumerate(block.heads)) for turn, (_, block) in enumerate(uniform.net.turns)}
+    return {
+        turn: {str(at): {"mask": head.mask, "window": head.window} for at, head in own.items() if head.mask in HALVES}
+        for turn, own in heads.items()
+        if any(head.mask in HALVES for head in own.values())
     }
 
 

@@ -54,15 +54,19 @@ class Uniform:
     arrays: Mapping[str, Floats]
 
 
-def obstacles(net: Architecture) -> list[str]:
-    """Return the features of a network that no padding with zeros can express, by name."""
+def obstacles(net: Architecture, *, hooks: bool = False) -> list[str]:
+    """Return the features of a network that no padding with zeros can express, by name.
+
+    With `hooks`, heads that see only one side of a position are none: a library can be told what they may not see.
+    """
     if not isinstance(net, Transformer):
         return [f"{net.tag} architectures"]
     features = strange_inputs(net) + unknown_layers(net)
     heads = [head for block in net.blocks for head in block.heads]
     kinds = sorted({head.attention for head in heads} - {"softmax"})
     features += [f"{kind} attention" for kind in kinds]
-    features += [f"heads that see only what {text}" for mask, text in HALVES.items() if _uses(heads, mask)]
+    halves = {} if hooks else HALVES
+    features += [f"heads that see only what {text}" for mask, text in halves.items() if _uses(heads, mask)]
     features += ["recurrent cells"] if any(block.cell for block in net.blocks) else []
     features += ["mixtures of experts"] if any(block.experts for block in net.blocks) else []
     features += ["norms of groups of dimensions"] if net.norm and net.groups else []
@@ -93,9 +97,9 @@ def unknown_layers(net: Architecture) -> list[str]:
     )
 
 
-def spread(weights: Weights, penalty: float = 2.0**14) -> Uniform:
-    """The same network with blocks that are alike; only for nets without obstacles."""
-    features = obstacles(weights.architecture)
+def spread(weights: Weights, penalty: float = 2.0**14, *, hooks: bool = False) -> Uniform:
+    """The same network with blocks that are alike; only for nets without obstacles, of which `hooks` removes some."""
+    features = obstacles(weights.architecture, hooks=hooks)
     if features:
         raise BuildRefused("the uniform shape has no " + ", no ".join(features))
     weights = together(tabulated(weights))
@@ -216,15 +220,16 @@ def _uses(heads: list[Head], mask: str) -> bool:
 
 
 def _sees_ahead(net: Transformer) -> bool:
-    """Return whether some head has neither mask nor window, so that it attends to later positions."""
-    return any(head.mask == "none" and head.window is None for block in net.blocks for head in block.heads)
+    """Return whether some head attends to later positions."""
+    heads = (head for block in net.blocks for head in block.heads)
+    return any(head.mask == "after" or (head.mask == "none" and head.window is None) for head in heads)
 
 
 def _coded(net: Transformer) -> bool:
     """Return whether some head needs its mask written into its scores."""
     ahead = _sees_ahead(net)
     heads = [head for block in net.blocks for head in block.heads]
-    return any(head.window is not None or (ahead and head.mask != "none") for head in heads)
+    return any(head.window is not None or (ahead and head.mask == "causal") for head in heads)
 
 
 def _dense(weights: Weights, name: str) -> Floats:

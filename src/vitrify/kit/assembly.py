@@ -25,13 +25,23 @@ from vitrify.net.transformer import Block, Groups, Head, Transformer
 from vitrify.net.weights import Weights
 
 
+def _margins(network: Network, arithmetic: Arithmetic) -> Margins:
+    """Return the margins; a refusal begins with the line of the text that the space it is about comes from."""
+    try:
+        return margins(network, arithmetic)
+    except BuildRefused as error:
+        named = [name for name in network.lines if name in str(error)]
+        line = f"line {network.lines[max(named, key=len)]}: " if named else ""
+        raise BuildRefused(f"{line}{error}") from None
+
+
 def assemble(network: Network, *, arithmetic: Arithmetic = "float64") -> Weights:
     """Return the weights of a network; the same network gives the same bytes."""
     plan = schedule(network)
     layout = lay_out_loop(plan, network.carries) if network.carries else lay_out(plan, reuse=network.reuse)
     groups = _groups(network, plan, layout)
     layout = replace(layout, dims={**layout.dims, **{space: layout.dims[held] for space, held in plan.seen.items()}})
-    sharp = margins(network, arithmetic)
+    sharp = _margins(network, arithmetic)
     for old, new in network.carries:
         if sharp.errors[new] > sharp.errors[old]:
             raise BuildRefused(f"errors of {new.name!r} would grow from round to round: snap it")

@@ -50,6 +50,7 @@ class Network:
     - `gather`: all heads whose input has passed the same number of heads are in one layer.
     - `reads`: a network that reads a vector has no tokens; `inputs` name its coordinates, and `embedded` tables are
       linear maps of it. If it reads rows, every position has a vector of its own.
+    - `lines`: the lines of a text that spaces come from, by the names of the spaces; messages name them.
     - `loops`: how often the whole net runs; `carries` are pairs (old, new): the new space replaces the old one in the
       next round.
     """
@@ -73,6 +74,7 @@ class Network:
     rounding: int = 0
     rounding_power: int = 2
     about: Mapping[str, object] = field(default_factory=dict)
+    lines: Mapping[str, int] = field(default_factory=dict, compare=False)
 
     def __repr__(self) -> str:
         return "\n".join(_lines(self))
@@ -175,6 +177,7 @@ class Builder:
         self._positional: list[tuple[Space, Floats]] = []
         self._formulas: list[tuple[Space, Floats, Function]] = []
         self._operations: list[Operation] = []
+        self.lines: dict[str, int] = {}  # of the text that spaces come from, by their names
 
     def embed(self, name: str, kind: Kind, table: Matrix) -> Space:
         """Return a space set by the token: a row of the table per input symbol, BOS first."""
@@ -301,4 +304,5 @@ class Builder:
             reuse=reuse,
             reads=self.reads,
             about=about | {"source": source} if source else about,
+            lines=self.lines,
         )

@@ -25,7 +25,24 @@ PREDICTED: dict[str, dict[str, tuple[bool, str]]] = {  # by architecture, then t
     "reflections": AUTOMATA | NO_LOOKUPS,
     "hybrid": NO_GROUPS_POSITIVE | LOOKUPS,
 }
-WORDS = {"B5": "takes state"}  # instead of “can't”: B5 bounds the state from below by the length
+WITHIN = {"signed": ("positive",), "reflections": ("signed", "positive"), "hybrid": ("positive",)}  # has all nets of
+COSTS = {"B5": "takes state", "R14": "takes depth"}  # claims that say what it costs, not that it can't
+CONDITIONS = {"B8": "can't, if TC0 ≠ NC1"}
+WORDS = {**COSTS, **CONDITIONS}  # instead of “can't”, on every page
+MORE = {("positive", "brackets"): (YES, "R24")}  # star-free: not in the table that the recorded evidence was judged by
+
+
+def prediction(architecture: str, task: str) -> tuple[bool, str] | None:
+    """Return what a theorem says of an architecture and a task, or what follows from one that it includes or is in.
+
+    >>> prediction("signed", "brackets"), prediction("positive", "sorting")
+    ((True, 'R24'), None)
+    """
+    own = PREDICTED[architecture].get(task) or MORE.get((architecture, task))
+    below = (prediction(each, task) for each in WITHIN.get(architecture, ()))
+    above = (PREDICTED[name].get(task) for name, inside in WITHIN.items() if architecture in inside)
+    follows = [each for each in below if each and each[0]] + [each for each in above if each and not each[0]]
+    return own or next(iter(follows), None)
 
 
 def agreement(median: float, predicted: Sequence[object] | None) -> str:

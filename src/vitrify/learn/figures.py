@@ -24,6 +24,7 @@ Corner: TypeAlias = Literal[
     "best", "upper right", "upper left", "lower left", "lower right", "center left", "center right", "center"
 ]
 MAX_COLORS = 10  # combinations with a colour of their own
+THEME_COLORS = "vitrify"  # from the paper of a page to its accent
 KINDS = (".svg", ".png", ".pdf")
 STYLE: Any = {"svg.hashsalt": "vitrify", "font.size": 10, "axes.spines.top": False, "axes.spines.right": False}
 
@@ -144,6 +145,12 @@ def heat(axes: Axes, matrix: Array, label: str = "", **style: Any) -> None:
     """Draw a matrix in colours, with their scale beside it."""
     image = axes.imshow(np.array(matrix, dtype=float), **style)
     axes.figure.colorbar(image, ax=axes, label=label)
+
+
+def shades(axes: Axes, matrix: Array, **style: Any) -> None:
+    """Draw a matrix of shares in shades of one colour, which a page has its own for."""
+    colors = need("matplotlib.colors", "report").LinearSegmentedColormap.from_list(THEME_COLORS, ["white", "#0b6470"])
+    axes.imshow(np.array(matrix, dtype=float), **{"vmin": 0, "vmax": 1, "aspect": "auto", "cmap": colors, **style})
 
 
 def aligned(curves: Sequence[tuple[Sequence[JsonMapping], bool]], quantity: str) -> tuple[list[int], Array]:

@@ -20,7 +20,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -33,6 +33,7 @@ from vitrify.learn import disk
 from vitrify.learn.disk import Closing
 from vitrify.learn.stored import runs_of
 from vitrify.net.architecture import to_json
+from vitrify.net.weights import Weights
 
 if TYPE_CHECKING:
     from vitrify.learn.trainer import TrainEvent
@@ -172,7 +173,8 @@ class RunGroup(Closing):
         seconds = event.seconds_before + event.seconds
         if event.weights is not None:
             with disk.guarded(self.store, f"keeping the weights of step {event.step}"):
-                disk.write_arrays(_net_place(self.folder, event.step), event.weights, {"step": event.step}, force=())
+                about = {"step": event.step, **(event.net or {})}
+                disk.write_arrays(_net_place(self.folder, event.step), event.weights, about, force=())
         if event.checkpoint is not None:
             self.save(event.step, event.checkpoint, {"seconds": seconds})
         share = {"seconds": seconds / event.members}
@@ -180,8 +182,7 @@ class RunGroup(Closing):
         for row, run in enumerate(event.runs):
             failure = {"state": "failed", "message": run.message, "step": int(run.last["broken"])}
             result = failure if run.state == "failed" else {"summary": dict(run.last)}
-            net = {"net": to_json(run.weights.architecture), "outside": run.weights.about.get("outside")}
-            ended[row] = ({**result, **share, **net}, run.weights.arrays)
+            ended[row] = ({**result, **share, **net_record(run.weights)}, run.weights.arrays)
         if ended:
             self._commit(ended)
 
@@ -352,6 +353,25 @@ def _snapshots(folder: Path) -> Iterator[Checkpoint]:
         saved = disk.read_arrays(path)
         if saved is not None:
             yield Checkpoint(int(saved[1]["step"]), saved[0], saved[1])
+
+
+def saved_steps(folder: Path) -> list[int]:
+    """Return the steps after which a group in training has kept the weights of its runs so far."""
+    return sorted(int(path.stem.removeprefix("net-")) for path in folder.glob("net-*.safetensors"))
+
+
+def saved_net(folder: Path, step: int, run: str) -> tuple[JsonObject, dict[str, Array]]:
+    """Return what is known of the network of a run in training, and its arrays, after a step that it has kept."""
+    path = _net_place(folder, step)
+    about = disk.read_arrays(path, only_about=True)
+    if about is None:
+        raise StoreError(f"{path} is not there any more: the run may be done by now")
+    return about[1], disk.read_row(path, runs_of(folder).index(run))
+
+
+def net_record(weights: Weights[Any]) -> JsonObject:
+    """Return what is recorded of a network beside its arrays: its architecture, and what is not in them."""
+    return {"net": to_json(weights.architecture), "outside": weights.about.get("outside")}
 
 
 def _checkpoints(folder: Path) -> list[Path]:

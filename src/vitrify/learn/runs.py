@@ -6,11 +6,17 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from vitrify.errors import InputError
 from vitrify.net.weights import Weights
+from vitrify.optional import need
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+NOT_DRAWN = ("step", "broken", "stopped")  # of a measurement: where and how it ended
+LEGEND, MEASURES = 12, 6  # runs that a legend names, measurements that a table shows
 Identity: TypeAlias = Mapping[str, Any]  # what determines a run, as JSON data
 Net: TypeAlias = Any  # the architecture that was trained: a Transformer, Recurrent or Convolutional
 
@@ -69,3 +75,37 @@ class Run:
         """Why the run failed; None if it did not."""
         step, seed = int(self.last["broken"]), self.identity["seed"]
         return f"the loss was not a number at step {step} (seed {seed})" if step >= 0 else None
+
+    def plot(self, measure: str = "loss") -> Figure:
+        """Return a matplotlib figure of a measurement by step."""
+        return RunList([self]).plot(measure)
+
+    def _repr_html_(self) -> str:
+        return RunList([self])._repr_html_()
+
+
+class RunList(list[Run]):
+    """The runs of `train`, in order: a list that a notebook shows as a table, and that can be drawn."""
+
+    def plot(self, measure: str = "loss") -> Figure:
+        """Return a matplotlib figure of a measurement by step, with a line for each run."""
+        known = [name for name in (self[0].last if self else ()) if name not in NOT_DRAWN]
+        if measure not in known:
+            raise InputError(f"a run has no measurement {measure!r}; it has {', '.join(known) or 'none'}")
+        figure = need("matplotlib.figure", "report").Figure(figsize=(6, 3.4), layout="constrained")
+        axes = figure.subplots()
+        for run in self:
+            points = [(point["step"], point[measure]) for point in run.curve if measure in point]
+            axes.plot(*zip(*points, strict=True), label=f"seed {run.identity.get('seed')}", linewidth=1)
+        axes.set(xlabel="step", ylabel=measure)
+        if 1 < len(self) <= LEGEND:
+            axes.legend(frameon=False, fontsize=8)
+        drawn: Figure = figure
+        return drawn
+
+    def _repr_html_(self) -> str:
+        from vitrify.markup import card, table
+
+        names = [name for name in (self[0].last if self else ()) if name not in NOT_DRAWN][:MEASURES]
+        rows = [(r.id, r.identity.get("seed"), r.state, r.last["step"], *(r.last.get(n) for n in names)) for r in self]
+        return card(f"{len(self)} run{'' if len(self) == 1 else 's'}", table(["run", "seed", "", "step", *names], rows))

@@ -351,7 +351,9 @@ class RunStore:
         return saved[0]
 
     def checkpoints(self, record: Record) -> list[int]:
-        """Return the steps after which the weights of a run that has ended were kept."""
+        """Return the steps after which the weights of a run were kept; of one in training, those so far."""
+        if not record.done:
+            return groups.saved_steps(self._group(record.group))
         path = self.path / record.id / groups.CHECKPOINTS
         saved = disk.read_arrays(path, only_about=True)
         with disk.undamaged(path):
@@ -366,19 +368,25 @@ class RunStore:
         return steps.index(step)
 
     def net(self, record: Record, step: int | None = None) -> Weights[Any]:
-        """Return the network of a run that has ended; with a step, as it was at that checkpoint.
+        """Return the network of a run that has ended; with a step, as it was at that checkpoint, in training, too.
 
         Its numbers are those of the run in float64, the format in which built networks are stored and certified.
         """
-        result = stored.result_of(self.path / record.id) or {}
+        row = None if step is None else self.row(record, step)
+        if record.done or step is None:
+            result, arrays = stored.result_of(self.path / record.id) or {}, None
+        else:
+            result, arrays = groups.saved_net(self._group(record.group), step, record.id)
         if "net" not in result:
-            reason = "its architecture is not recorded: train it again" if result else f"it is {record.state}"
+            steps = ", ".join(f"{record.id}@{step}" for step in self.checkpoints(record)[-3:])
+            begun = f"it is {record.state}" + (f": name a checkpoint, as {steps}" if steps else "")
+            reason = "its architecture is not recorded: train it again" if result else begun
             raise StoreError(f"run {record.id} holds no network that can be read: {reason}")
         if result.get("outside"):
             raise StoreError(f"run {record.id} is more than a network: {result['outside']}")
-        arrays = self.weights(record)
-        if step is not None:
-            arrays = disk.read_row(self.path / record.id / groups.CHECKPOINTS, self.row(record, step))
+        if arrays is None and row is not None:
+            arrays = disk.read_row(self.path / record.id / groups.CHECKPOINTS, row)
+        arrays = self.weights(record) if arrays is None else arrays
         if not all(np.isfinite(array).all() for array in arrays.values()):
             raise StoreError(f"run {record.id} holds numbers that are not finite: {record.message or 'it diverged'}")
         about: JsonObject = {"source": "trained", "run": record.id, "step": record.step if step is None else step}

@@ -12,7 +12,7 @@ from vitrify.learn.plan import Axes, MemberGroup, plan
 from vitrify.learn.program import First, Probe, TrainingProgram
 from vitrify.learn.recipe import Recipe
 from vitrify.learn.records import Record
-from vitrify.learn.runs import Run
+from vitrify.learn.runs import Run, RunList
 from vitrify.learn.store import RunStore
 from vitrify.learn.trainer import CHECKPOINT_SECONDS, Callback, Trainer
 from vitrify.sandboxes.catalogue import Sandbox
@@ -32,7 +32,7 @@ def train(
     callback: Callback | None = None,
     checkpoint_seconds: float = CHECKPOINT_SECONDS,
     devices: int = 1,
-) -> list[Run]:
+) -> RunList:
     """Train `members` seeds of every combination of the axes, and return their runs in order.
 
     Members that share shapes are one compiled program. With a `store`, runs that it holds are not trained again, killed
@@ -45,7 +45,7 @@ def train(
     """
     family = make_model(model) if isinstance(model, str) else model
     source = make_sandbox(sandbox) if isinstance(sandbox, str) else sandbox
-    runs: list[Run] = []
+    runs = RunList()
     for group in plan(source, family, recipe or Recipe(), axes or {}, members):
         program = TrainingProgram(group, probes or {}, first, devices=devices)
         if store is None:

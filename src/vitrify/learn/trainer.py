@@ -18,8 +18,9 @@ import jax
 import numpy as np
 
 from vitrify.arrays import Array, Arrays
+from vitrify.encoding import JsonObject
 from vitrify.learn.cost import Work, work
-from vitrify.learn.groups import Checkpoint
+from vitrify.learn.groups import Checkpoint, net_record
 from vitrify.learn.program import Member, TrainingProgram
 from vitrify.learn.runs import Net, Run
 from vitrify.net.weights import Weights
@@ -46,6 +47,7 @@ class TrainEvent:
     point: Arrays | None = None  # the same, in the first event after it
     checkpoint: Arrays | None = None  # arrays [member, …]
     weights: Arrays | None = None  # of the members' nets [member, …], where the recipe keeps them
+    net: JsonObject | None = None  # what these are: `net_record`
     runs: tuple[Run, ...] = ()  # of all members, in the last event
     seconds: float = 0.0  # since this trainer began
     seconds_before: float = 0.0  # of earlier processes, up to the checkpoint
@@ -96,13 +98,15 @@ class Trainer:
             saved, reported = now if due else saved, len(self.points)
             pause = checkpoint_seconds if due else pause
             left = (self.program.group.recipe.steps - self.step) / rate if rate else math.nan
+            nets = self._nets() if fresh and self.step in steps else []
             yield self._event(
                 rate=rate,
                 stepping=min(1.0, self._spent / after_compiling) if after_compiling > 0 else math.nan,
                 seconds_left=left,
                 point=self.points[-1] if fresh else None,
                 checkpoint=self.checkpoint() if due else None,
-                weights=self._stacked() if fresh and self.step in steps else None,
+                weights=_stacked(nets) if nets else None,
+                net=net_record(nets[0]) if nets else None,
                 seconds=now - began,
             )
         runs = tuple(self.runs())
@@ -196,7 +200,7 @@ class Trainer:
             nets.append(family.weights(net, arrays, {"trained": identity}))
         return nets
 
-    def _stacked(self) -> dict[str, Array]:
-        """Return the arrays of the members' networks, members along the first axis."""
-        nets = self._nets()
-        return {name: np.stack([np.asarray(net.arrays[name]) for net in nets]) for name in nets[0].arrays}
+
+def _stacked(nets: Sequence[Weights[Net]]) -> dict[str, Array]:
+    """Return the arrays of the members' networks, members along the first axis."""
+    return {name: np.stack([np.asarray(net.arrays[name]) for net in nets]) for name in nets[0].arrays}

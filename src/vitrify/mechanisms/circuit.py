@@ -49,6 +49,7 @@ class Judge:
         self.wired, self.domain = wired, tuple(domain)
         self.output = wired.weights.architecture.output
         self.tolerance = usual_tolerance(self.output) if tolerance is None else tolerance
+        self._recalled: dict[tuple[Edge, ...], list[Floats]] = {}
         self.ready: list[tuple[PatchDomain, dict[str, Array], Floats]] = []
         for part in domain:
             activations = activities(wired, part.tokens)
@@ -66,6 +67,12 @@ class Judge:
         cut = tuple(cut)
         for part, donors, clean in self.ready:
             yield patched(self.wired, part.tokens[part.pairs[:, 0]], cut, donors) if cut else clean
+
+    def recalled(self, cut: tuple[Edge, ...]) -> list[Floats]:
+        """Return the logits for words of each length, and run the network at the first call only."""
+        if cut not in self._recalled:
+            self._recalled[cut] = list(self.logits(cut))
+        return self._recalled[cut]
 
     def changed(self, cut: Iterable[Edge]) -> float:
         """Return the share of answers that change when edges are cut, over all pairs of word and donor."""

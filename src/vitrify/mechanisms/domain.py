@@ -40,6 +40,11 @@ class PatchDomain:
     pairs: Ints
     donor_positions: Ints
 
+    @property
+    def aligned(self) -> Bools:
+        """Which pairs [pair] read the donor at the same positions."""
+        return np.asarray((self.donor_positions == np.arange(self.tokens.shape[1])).all(axis=1))
+
     def donor_activations(self, activities: Arrays) -> dict[str, Array]:
         """Return the activation of every writer on the donors, pair by pair [pair, pos, …]."""
         at = (self.pairs[:, 1][:, None], self.donor_positions)
@@ -134,7 +139,7 @@ def differs(output: Output, one: Floats, two: Floats, tolerance: float | None = 
     """
     tolerance = usual_tolerance(output) if tolerance is None else tolerance
     if output.kind in ("lm", "values"):
-        numbers = [_probabilities(output, logits) if output.kind == "lm" else logits for logits in (one, two)]
+        numbers = [probabilities(output, logits) if output.kind == "lm" else logits for logits in (one, two)]
         return np.asarray(~(np.abs(numbers[0] - numbers[1]).max(axis=-1) <= tolerance))
     return np.asarray((answer_sets(output, one, tolerance) != answer_sets(output, two, tolerance)).any(axis=-1))
 
@@ -153,7 +158,7 @@ def usual_tolerance(output: Output) -> float:
     return TIE
 
 
-def _probabilities(output: Output, logits: Floats) -> Floats:
+def probabilities(output: Output, logits: Floats) -> Floats:
     """Return probabilities: zeros where linear weights sum to 0 up to rounding."""
     if output.scores == "linear":
         total = logits.sum(axis=-1, keepdims=True)

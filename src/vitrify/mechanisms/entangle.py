@@ -34,10 +34,14 @@ DECOY_SCALE = 0.5  # size of the weights of decoys
 
 @dataclass(frozen=True, eq=False)
 class Entangled:
-    """An entangled network as parts, and the new name of every node that was there before."""
+    """An entangled network as parts, the new name of every node that was there before, and the rotation of the stream.
+
+    `turn` [old or noise dimension, new dimension] is orthogonal.
+    """
 
     wired: NetWiring
     renamed: Mapping[str, str]
+    turn: Floats
 
     def edge(self, edge: Edge) -> Edge:
         """The new names of an edge."""
@@ -55,7 +59,7 @@ def entangle(wired: NetWiring, seed: int) -> Entangled:
     made = _Turned(wired, np.random.default_rng(seed))
     weights = Weights(made.net, made.arrays, Labels(), {"name": "an entangled network"})
     groups = dict(sorted(made.groups.items()))
-    return Entangled(wiring(weights, groups=groups), made.renamed)
+    return Entangled(wiring(weights, groups=groups), made.renamed, made.turn)
 
 
 class _Turned:

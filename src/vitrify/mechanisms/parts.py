@@ -29,6 +29,7 @@ NodeKind = Literal["embedding", "positions", "head", "units", "expert", "router"
 Grain = Literal["units", "layers"]
 Edge = tuple[str, str]  # from a node to a port
 
+PORTS = (".q", ".k", ".v", ".gate")  # how names of ports end, beside the name of the node
 NOTHING = 1e-12  # of what two matrices could make: a product below this is zero
 
 
@@ -135,6 +136,11 @@ class NetWiring:
         for group in groups:  # who reads one number of a norm reads all of them
             read[list(group)] |= read[list(group)].any()
         return bool((np.abs(writer).max(axis=0) > 0)[read].any())
+
+
+def node_of(port: str) -> str:
+    """Return the node that a port belongs to."""
+    return next((port.removesuffix(end) for end in PORTS if port.endswith(end)), port)
 
 
 def wiring(weights: Weights, grain: Grain = "units", groups: Mapping[str, Sequence[int]] | None = None) -> NetWiring:

@@ -6,28 +6,41 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Literal
 
 from vitrify.encoding import JsonObject
-from vitrify.errors import FolderError, InputError
+from vitrify.errors import BuildRefused, FolderError, InputError
 from vitrify.files import write_text
 from vitrify.mechanisms.circuit import Judge, TrueCircuit, judged, true_circuit
 from vitrify.mechanisms.domain import TIE, PatchDomain
 from vitrify.mechanisms.entangle import entangle
+from vitrify.mechanisms.features import Concept, concepts, concepts_json, features_json, readable, turned
+from vitrify.mechanisms.grade import grade
+from vitrify.mechanisms.interchange import Interchange, interchange
 from vitrify.mechanisms.parts import Edge, Grain, NetWiring, wiring
+from vitrify.mechanisms.soften import recorded as softened_networks
+from vitrify.mechanisms.soften import soft_judge, softness_of
+from vitrify.mechanisms.train import recorded as trained_networks
+from vitrify.mechanisms.train import recorded_judge
 from vitrify.mechanisms.zoo import network
 from vitrify.net.architecture import Output
 from vitrify.net.folder import load, save
+from vitrify.net.labels import Labels
 
 VERSION = 2
 QUESTION, ANSWER, RESULT = ("vitrify circuit question", "vitrify circuit answer", "vitrify circuit result")
 
 
+Rendering = Literal["plain", "entangled", "softened", "trained"]
+RENDERINGS: tuple[Rendering, ...] = ("plain", "entangled", "softened", "trained")
+
+
 @dataclass(frozen=True, eq=False)
 class Puzzle:
-    """A network, its domain, its true circuit, and the new name of each node if it was entangled."""
+    """A network, its domain, its true circuit and concepts, and the new name of each node if it was entangled."""
 
     name: str
     judge: Judge
@@ -35,25 +48,86 @@ class Puzzle:
     seed: int | None = None
     renamed: Mapping[str, str] | None = None
     about: Mapping[str, str] | None = None  # what the nodes of the circuit are for
+    rendering: Rendering = "plain"
+    concepts: tuple[Concept, ...] = ()
+    comparison: Interchange | None = None  # with the construction, of a softened or a trained network
 
     @property
     def wired(self) -> NetWiring:
         return self.judge.wired
 
+    @property
+    def folder(self) -> str:
+        """The name of its folder where there are several renderings: all but the plain one add their own."""
+        return self.name if self.rendering == "plain" else f"{self.name}.{self.rendering}"
 
-def puzzle(name: str, *, seed: int | None = None, grain: Grain = "units") -> Puzzle:
-    """Return the network of the zoo with that name as a puzzle, entangled if a seed is given."""
+    def _repr_html_(self) -> str:
+        from vitrify.mechanisms.picture import circuit_picture
+
+        return circuit_picture(self.wired, self.circuit.edges)
+
+
+def puzzle(name: str, *, seed: int | None = None, grain: Grain = "units", rendering: Rendering | None = None) -> Puzzle:
+    """Return the network of the zoo with that name as a puzzle, by default plain, or entangled if a seed is given."""
+    return next(renderings(name, (rendering or ("plain" if seed is None else "entangled"),), seed=seed, grain=grain))
+
+
+def renderings(
+    name: str, wanted: Sequence[Rendering] = RENDERINGS, *, seed: int | None = None, grain: Grain = "units"
+) -> Iterator[Puzzle]:
+    """Yield a network of the zoo as puzzles, in the renderings that are wanted and exist."""
     entry = network(name)
     wired = wiring(entry.build(), grain)
     judge = judged(wired, entry.spec())
     circuit = true_circuit(judge)
     about = {node.name: node.about for node in wired.nodes}
-    if seed is None:
-        return Puzzle(name, judge, circuit, about=about)
-    twin = entangle(wired, seed)
-    about = {twin.renamed[old]: sentence for old, sentence in about.items()}
-    edges = tuple(twin.edge(edge) for edge in circuit.edges)
-    return Puzzle(name, Judge(twin.wired, judge.domain), replace(circuit, edges=edges), seed, twin.renamed, about)
+    known = concepts(wired.weights, judge.domain)
+    plain = Puzzle(name, judge, circuit, about=about, concepts=known)
+    for rendering in wanted:
+        if rendering == "plain":
+            yield plain
+        elif rendering == "entangled":
+            yield _entangled(plain, seed or 0)
+        elif grain != "units":
+            raise InputError("softened and trained networks have groups of units as nodes: leave out --grain layers")
+        else:
+            yield _compared(plain, rendering)
+
+
+def _entangled(plain: Puzzle, seed: int) -> Puzzle:
+    """Return the entangled twin; effects and faithfulness are measured on it."""
+    twin = entangle(plain.wired, seed)
+    about = {twin.renamed[old]: sentence for old, sentence in (plain.about or {}).items()}
+    edges = tuple(twin.edge(edge) for edge in plain.circuit.edges)
+    judge = Judge(twin.wired, plain.judge.domain)
+    circuit = TrueCircuit(edges, tuple(judge.changed((edge,)) for edge in edges), judge.faithfulness(edges))
+    hidden = tuple(
+        replace(turned(each, twin.turn), name=f"concept {number}") for number, each in enumerate(plain.concepts)
+    )
+    return Puzzle(plain.name, judge, circuit, seed, twin.renamed, about, "entangled", hidden)
+
+
+def _compared(plain: Puzzle, rendering: Rendering) -> Puzzle:
+    """Return a softened or trained network, after interchange interventions; concepts that it lost are left out."""
+    edges = plain.circuit.edges
+    if rendering == "softened":
+        judge = soft_judge(plain.judge, edges, softness_of(plain.name))
+    else:
+        judge = recorded_judge(plain.name, plain.judge, edges)
+    comparison = interchange(plain.judge, judge, edges)
+    if not comparison.holds:
+        raise BuildRefused(
+            f"the {rendering} rendering of {plain.name!r} has not the circuit of the plain one: {comparison}"
+        )
+    circuit = TrueCircuit(edges, tuple(judge.changed((edge,)) for edge in edges), comparison.faithfulness)
+    known = tuple(each for each in plain.concepts if readable(judge.wired.weights, judge.domain, each))
+    return replace(plain, judge=judge, circuit=circuit, rendering=rendering, concepts=known, comparison=comparison)
+
+
+def available(name: str) -> tuple[Rendering, ...]:
+    """Return the renderings of a network that exist."""
+    recorded = {"softened": name in softened_networks(), "trained": name in trained_networks()}
+    return tuple(each for each in RENDERINGS if recorded.get(each, True))
 
 
 def question_json(puzzle: Puzzle) -> JsonObject:
@@ -66,6 +140,7 @@ def question_json(puzzle: Puzzle) -> JsonObject:
         "version": VERSION,
         "name": puzzle.name,
         "entangled": puzzle.seed is not None,
+        "rendering": puzzle.rendering,
         "tokens": list(net.inputs),
         "answers": list(net.output.symbols),
         "pads": net.pads,
@@ -73,6 +148,7 @@ def question_json(puzzle: Puzzle) -> JsonObject:
         "domain": [part.to_json() for part in puzzle.judge.domain],
         "nodes": [{key: value for key, value in node.items() if key not in hidden} for node in nodes],
         "edges": [list(edge) for edge in puzzle.wired.edges],
+        "concepts": concepts_json(puzzle.concepts),
     }
 
 
@@ -95,21 +171,34 @@ def answer_json(puzzle: Puzzle) -> JsonObject:
         "format": ANSWER,
         "version": VERSION,
         "name": puzzle.name,
+        "rendering": puzzle.rendering,
         "digest": puzzle.wired.weights.digest,
         "edges": [[*edge, effect] for edge, effect in zip(puzzle.circuit.edges, puzzle.circuit.effects, strict=True)],
         "candidates": [list(edge) for edge in puzzle.wired.edges],
         "faithfulness": puzzle.circuit.faithfulness,
+        "grade": asdict(grade(puzzle.wired, puzzle.circuit.edges)),
+        "features": features_json(puzzle.concepts),
+        "interchange": None if puzzle.comparison is None else asdict(puzzle.comparison),
         "about": dict(puzzle.about or {}),
         "entangled": None if puzzle.seed is None else {"seed": puzzle.seed, "renamed": dict(puzzle.renamed or {})},
     }
 
 
-def write(puzzle: Puzzle, folder: Path) -> None:
+def write(puzzle: Puzzle, folder: Path, name: str | None = None) -> None:
     """Write the network and its question to `folder/NAME`, the answer to `folder/answers`."""
+    name = name or puzzle.name
     (folder / "answers").mkdir(parents=True, exist_ok=True)
-    save(puzzle.wired.weights, folder / puzzle.name)
-    _write(folder / puzzle.name / "question.json", question_json(puzzle))
-    _write(folder / "answers" / f"{puzzle.name}.json", answer_json(puzzle))
+    save_model(puzzle, folder / name)
+    _write(folder / name / "question.json", question_json(puzzle))
+    _write(folder / "answers" / f"{name}.json", answer_json(puzzle))
+
+
+def save_model(puzzle: Puzzle, folder: Path, bare: bool = False) -> None:
+    """Write the network of a puzzle; its labels only if it is plain and shall not be bare."""
+    weights = puzzle.wired.weights
+    if bare or puzzle.rendering != "plain":
+        weights = replace(weights, labels=Labels(), about={"name": puzzle.name})
+    save(weights, folder)
 
 
 def _write(path: Path, data: JsonObject) -> None:
@@ -131,9 +220,10 @@ def read_json(path: Path, wanted: str) -> JsonObject:
     return data
 
 
-def read_judge(folder: Path) -> Judge:
-    """Read the judge of a puzzle from its folder."""
-    data = read_json(folder / "question.json", QUESTION)
+def read_judge(folder: Path, question: Path | None = None) -> Judge:
+    """Read the judge of a puzzle from its folder; its question may be elsewhere."""
+    own = folder / "question.json"
+    data = read_json(own if own.is_file() or question is None else question, QUESTION)
     try:
         groups = {node["name"]: node["units"] for node in data["nodes"] if node["kind"] == "units"}
         domain = [PatchDomain.from_json(part) for part in data["domain"]]

@@ -11,11 +11,10 @@ import numpy as np
 from vitrify.encoding import JsonObject
 from vitrify.errors import FolderError, InputError
 from vitrify.mechanisms.circuit import Judge
-from vitrify.mechanisms.parts import Edge
+from vitrify.mechanisms.parts import Edge, node_of
 from vitrify.mechanisms.puzzle import ANSWER, RESULT, read_json, read_judge
 
 ENDS = ("embed", "pos", "output")  # nodes that every network has
-PORTS = (".q", ".k", ".v", ".gate")
 
 
 @dataclass(frozen=True)
@@ -76,10 +75,9 @@ class Result:
             raise FolderError("scores must be finite numbers")
         return cls(frozenset(edges), scores)
 
-
-def node_of(port: str) -> str:
-    """Return the node that a port belongs to."""
-    return next((port.removesuffix(end) for end in PORTS if port.endswith(end)), port)
+    def within(self, edges: Collection[Edge]) -> list[Edge]:
+        """Return the edges of a network that are found; an edge to a head stands for those to all its inputs."""
+        return [edge for edge in edges if edge in self.edges or (edge[0], node_of(edge[1])) in self.edges]
 
 
 def score(answer: JsonObject, result: Result, judge: Judge | None = None) -> Score:
@@ -95,7 +93,7 @@ def score(answer: JsonObject, result: Result, judge: Judge | None = None) -> Sco
             "question.json lists them all"
         )
     split = named <= set(candidates)
-    spread = {edge for edge in candidates if edge in result.edges or (edge[0], node_of(edge[1])) in result.edges}
+    spread = set(result.within(candidates))
     predicted_nodes, true_nodes = ({node for a, b in some for node in (a, node_of(b))} for some in (spread, true))
     return Score(
         name=str(answer["name"]),

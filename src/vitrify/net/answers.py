@@ -116,7 +116,10 @@ class StatesAnswer(Answer):
 
 @dataclass(frozen=True)
 class OutputAnswer(Answer):
-    """The output symbols of a transducer, one for each token."""
+    """The output symbols of a transducer, one for each token; with `all_positions` also that before any token.
+
+    A network that looks ahead has such an output for the empty sequence only.
+    """
 
     kind = "transducer"
     output: tuple[str, ...]
@@ -335,7 +338,8 @@ def _answer(
         return StatesAnswer(tokens, likeliest, likeliest[-1] in output.accepting)
     if output.kind == "class":
         return ClassAnswer(tokens, likeliest[positions], all_positions)
-    return OutputAnswer(tokens, likeliest[1:])
+    first = all_positions and not (tokens and weights.architecture.looks_ahead)
+    return OutputAnswer(tokens, likeliest if first else likeliest[1:])
 
 
 def _image_answer(weights: Weights[Convolutional], tokens: Sequence[str], planes: Array) -> ImageAnswer:

@@ -39,7 +39,8 @@ class Output:
     """The meaning of the logits.
 
     `lm`: next-token probabilities; `scores` says whether the logits go through a softmax, are log-probabilities
-    already, or are weights that are divided by their sum. `recognizer`: the likeliest symbol is the automaton's state,
+    already, or are weights that are divided by their sum; each probability is within `error` of the right one, where it
+    is not 0. `recognizer`: the likeliest symbol is the automaton's state,
     `accepting` ones say yes. `transducer`: one symbol each. `next`: a symbol may come next iff its logit is positive.
     `class`: the likeliest symbol is the answer. `values`: the logits are the answer, real numbers named by `symbols`,
     each within `error` of the right one; of other kinds, `error` is 0.
@@ -186,8 +187,10 @@ def _name_problems(net: Any) -> list[str]:
         problems.append("net.inputs and net.output.symbols must not be empty")
     if not set(output.accepting) <= set(output.symbols):
         problems.append("net.output.accepting must be names in net.output.symbols")
-    if output.error and output.kind != "values":
+    if output.error and output.kind not in ("values", "lm"):
         problems.append(f"net.output.error must be 0 where answers are no numbers, not {output.error:g}")
+    if output.kind == "lm" and not output.error < 1 / 2:
+        problems.append(f"net.output.error of a probability must be below 0.5, not {output.error:g}")
     if getattr(net, "min_length", 0) > getattr(net, "max_length", 0):
         problems.append(f"net.min_length must be at most net.max_length, {net.max_length}, not {net.min_length}")
     return problems

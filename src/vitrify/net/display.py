@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from vitrify.arrays import Matrix
+from vitrify.arrays import Floats, Matrix
+from vitrify.errors import InputError
 from vitrify.markup import Html, card, facts, folded, shade, table, tag
 from vitrify.net.architecture import Architecture
 from vitrify.net.explain_terms import runs
 from vitrify.net.sparse import is_sparse, nonzeros
 from vitrify.net.trace import SHOWN_REALS, Trace, short
 from vitrify.net.weights import Weights
+from vitrify.optional import need
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 TOKENS = 32  # first positions of a trace that are shown
 HEADS = 12  # first heads whose attention is shown
@@ -74,19 +80,47 @@ def trace_card(trace: Trace) -> str:
     return card(f"a run of {net.name or 'a net'}", *parts)
 
 
-def _heads(trace: Trace) -> Iterator[tuple[str, Html]]:
-    """Return the attention of every head, a row for each query and a column for each key."""
-    tokens = trace.tokens[:TOKENS]
+def _patterns(trace: Trace) -> Iterator[tuple[str, Floats]]:
+    """Return every head with its attention between the first positions."""
     named = {(head.block, head.index): head.name for head in trace.weights.labels.heads}
     for block, count in enumerate(trace.weights.architecture.heads_per_layer):
         for head in range(count):
-            pattern = trace[f"blocks.{block}.attn.hook_pattern"][head][:TOKENS, :TOKENS]
-            rows = []
-            for token, row in zip(tokens, pattern.tolist(), strict=True):
-                looks = zip(tokens, row, strict=True)
-                rows.append([token, *(shade(weight, f"{token} → {key}: {weight:.4g}") for key, weight in looks)])
             name = named.get((block, head))
-            yield f"head {block}.{head}" + (f": {name}" if name else ""), table(["looks at", *tokens], rows)
+            title = f"head {block}.{head}" + (f": {name}" if name else "")
+            yield title, trace[f"blocks.{block}.attn.hook_pattern"][head][:TOKENS, :TOKENS]
+
+
+def _heads(trace: Trace) -> Iterator[tuple[str, Html]]:
+    """Return the attention of every head, a row for each query and a column for each key."""
+    tokens = trace.tokens[:TOKENS]
+    for title, pattern in _patterns(trace):
+        rows = []
+        for token, row in zip(tokens, pattern.tolist(), strict=True):
+            looks = zip(tokens, row, strict=True)
+            rows.append([token, *(shade(weight, f"{token} → {key}: {weight:.4g}") for key, weight in looks)])
+        yield title, table(["attends to", *tokens], rows)
+
+
+def attention_figure(trace: Trace) -> Figure:
+    """Return a matplotlib figure of the attention of the heads of a run."""
+    heads = [(name, pattern) for name, pattern in _patterns(trace)][:HEADS]
+    if not heads:
+        raise InputError(f"{trace.weights.architecture.name} has no attention to draw")
+    columns = min(len(heads), 4)
+    rows = -(-len(heads) // columns)
+    size = (3.2 * columns, 3.4 * rows)
+    figure = need("matplotlib.figure", "report").Figure(figsize=size, layout="constrained")
+    grid = figure.subplots(rows, columns, squeeze=False)
+    tokens, places = trace.tokens[:TOKENS], range(len(trace.tokens[:TOKENS]))
+    for axes in grid.flat[len(heads) :]:
+        axes.set_axis_off()
+    for axes, (name, pattern) in zip(grid.flat, heads, strict=False):
+        axes.imshow(pattern, cmap="Blues", vmin=0, vmax=1)
+        axes.set_title(name, fontsize=9)
+        axes.set_xticks(places, tokens, rotation=90, fontsize=8)
+        axes.set_yticks(places, tokens, fontsize=8)
+    drawn: Figure = figure
+    return drawn
 
 
 def _moment(net: Architecture, moment: int) -> str:

@@ -111,13 +111,15 @@ def _what(net: Architecture) -> str:
     cells = sum(1 for block in net.blocks if block.cell)
     details = f", {cells} of them with a recurrent cell," if cells else ""
     details += f"{'' if details else ','} run {net.loops} times over," if net.loops > 1 else ""
-    return f"a transformer of {len(net.blocks)} layers{details} that reads {reads}; {answers} ({net.output.kind})"
+    depth = f"{len(net.blocks)} layer{'' if len(net.blocks) == 1 else 's'}"
+    return f"a transformer of {depth}{details} that reads {reads}; {answers} ({net.output.kind})"
 
 
 def _head(weights: Weights[Transformer], label: HeadLabel, shown: int | None) -> HeadLines:
     net, name = weights.architecture, f"blocks.{label.block}.attn"
     head = net.blocks[label.block].heads[label.index]
     w_q, w_k, w_v, w_o = (dense(weights.arrays[f"{name}.W_{x}"][label.index]) for x in "QKVO")
+    w_o = w_o @ _appended(net, 2 * label.block, label.index, w_o.shape[1])
     b_q, b_v = weights.arrays[f"{name}.b_Q"][label.index], weights.arrays[f"{name}.b_V"][label.index]
     inputs = sources(weights.labels, len(w_q), 2 * label.block, net.normed(2 * label.block))
     outputs = sources(weights.labels, w_o.shape[1], 2 * label.block + 1)
@@ -277,10 +279,21 @@ def _matrices(weights: Weights[Architecture], label: UnitsLabel, n_shown: int) -
         expert = net.blocks[label.block].experts[int(label.part.rsplit(".", 1)[1])]
         reads, writes = np.eye(net.width)[list(expert.reads)], np.eye(net.width)[list(expert.writes)]
         return reads.T @ w_in, bias, w_out @ writes, constant @ writes
+    if has_architecture(weights, Transformer):
+        places = _appended(weights.architecture, 2 * label.block + 1, 0, w_out.shape[1])
+        w_out, constant = w_out @ places, constant @ places
     for other in weights.labels.units:  # minus the constants of the units that erase
         if (other.block, other.part, other.name) == (label.block, label.part, "erase"):
             constant[_erased(weights, other)] -= weights.arrays[f"{name}.b_in"][other.start : other.stop]
     return w_in, bias, w_out, constant
+
+
+def _appended(net: Transformer, half: int, part: int, written: int) -> Floats:
+    """Return the matrix from what a part of a half layer writes to the stream after it, which it may only append to."""
+    if net.residual == "add":
+        return np.eye(written)
+    first = net.widths[half] + part * written
+    return np.eye(net.widths[half + 1])[first : first + written]
 
 
 def _erased(weights: Weights[Architecture], label: UnitsLabel) -> list[int]:

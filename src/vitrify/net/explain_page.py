@@ -69,6 +69,23 @@ class Explanation:
     def __str__(self) -> str:
         return "\n".join(page(self))
 
+    def _repr_html_(self) -> str:
+        from vitrify.markup import card, folded, table, tag, verbatim
+
+        spaces = [(s.name, s.kind, s.dims, s.content or "") for s in self.spaces]
+        heads = [(h.location, h.name, "; ".join(h.attends_to), ", ".join(h.copies)) for h in self.heads]
+        pieces = [tag("div", self.what, class_="said")]
+        if heads:
+            pieces.append(table(["head", "does", "attends to", "copies"], heads, "heads"))
+        if spaces:
+            pieces.append(
+                folded(f"{len(spaces)} spaces", table(["space", "kind", "dimensions", "is"], spaces, "spaces"))
+            )
+        for part in (*self.cells, *self.units):
+            lines = [*part.lines, *([f"always: {part.always}"] if part.always else [])]
+            pieces.append(folded(f"{part.location}: {part.name}", verbatim("\n".join(lines))))
+        return card(self.name, *pieces, folded("readout", verbatim("\n".join(self.readout))))
+
 
 def page(explanation: Explanation) -> Iterator[str]:
     """The lines of an explanation."""

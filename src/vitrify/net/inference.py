@@ -113,6 +113,8 @@ def batch_logits(
     net = weights.architecture
     chunk = QUERY_CHUNK if tokens.shape[1] > 2 * QUERY_CHUNK else None
     shown = lengths if net.looks_ahead else None
+    if (by_position := weights.by_position) is not None and (logits := by_position(tokens)) is not None:
+        return logits
     return np.asarray(net.forward(weights.prepared, tokens, lengths=shown, query_chunk=chunk))
 
 

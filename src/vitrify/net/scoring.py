@@ -298,6 +298,9 @@ def _named(answer: Answer, name: str, expected: Any) -> Any:
         parts = {"log_prob": answer.log_prob, "log_probs": answer.log_probs}
         if isinstance(expected, dict) or (several and all(isinstance(each, dict) for each in expected)):
             parts["next"] = list(map(dict, answer.distributions)) if several else dict(answer.next)
+        elif isinstance(expected, frozenset) or several:
+            legal = [frozenset(symbol for symbol, p in each.items() if p > 0) for each in answer.distributions]
+            parts["next"] = legal if several else legal[-1]
     elif isinstance(answer, ValuesAnswer):
         parts = {"values": dict(answer.values)}
     elif isinstance(answer, GenerationAnswer):

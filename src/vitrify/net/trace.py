@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from vitrify.arrays import Floats
 from vitrify.net.spaces import Content, decode
 from vitrify.net.weights import Weights
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 SHADES = " ·░▒▓█"
 SHOWN_REALS = 8  # dimensions; larger spaces of reals are printed only by `read`
@@ -82,6 +85,12 @@ class Trace:
                 )
         shapes = (f"{name} {list(value.shape)}" for name, value in self.activations.items())
         return "\n".join(parts or ["activations, by name, with their shapes", *shapes])
+
+    def plot(self) -> Figure:
+        """Return a matplotlib figure of the attention of every head: a row for each query, a column for each key."""
+        from vitrify.net.display import attention_figure
+
+        return attention_figure(self)
 
     def _repr_html_(self) -> str:
         from vitrify.net.display import trace_card

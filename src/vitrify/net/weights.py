@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, Generic, overload
+from typing import TYPE_CHECKING, Any, Generic, overload
 
 import numpy as np
 from typing_extensions import TypeIs, TypeVar
@@ -19,6 +19,9 @@ from vitrify.net.architecture import Architecture, SequenceArchitecture
 from vitrify.net.labels import Labels
 from vitrify.net.sparse import is_sparse, nonzeros, prepare, prepare_heads
 from vitrify.net.transformer import Transformer
+
+if TYPE_CHECKING:
+    from vitrify.net.sparse_forward import SparseForward
 
 A = TypeVar("A", bound=Architecture, default=Transformer, covariant=True)
 K = TypeVar("K", bound=Architecture)
@@ -93,6 +96,13 @@ class Weights(Generic[A]):
         multiplied = ("W_Q", "W_K", "W_V", "W_A", "W_B", "W_C", "W_in", "W_out", "W_U")
         ready = {name: prepare(array) if name.endswith(multiplied) else array for name, array in self.arrays.items()}
         return ready | {name: prepare_heads(array) for name, array in self.arrays.items() if name.endswith("W_O")}
+
+    @cached_property
+    def by_position(self) -> SparseForward | None:
+        """The forward pass on sparse matrices, where all heads attend by position alone; else None."""
+        from vitrify.net.sparse_forward import SparseForward
+
+        return SparseForward.of(self.architecture, self.arrays)
 
     def map(self, convert: Callable[[Matrix], Matrix]) -> Weights[A]:
         """Return the same net with every array converted, for example to JAX or to another precision."""

@@ -86,7 +86,7 @@ def build(
 
 def _drawn(headline: Headline, outcome: Outcome, drawings: Drawings, nets: LiveNets) -> bool:
     """Return whether the figure and the network of a claim's page are there."""
-    return drawings.find(headline, outcome) is not None and nets.find(headline, outcome) is not None
+    return drawings.drawn(headline, outcome) and nets.find(headline, outcome) is not None
 
 
 def lives(headline: Headline, outcome: Outcome | None, every: bool) -> bool:
@@ -141,7 +141,7 @@ class ClaimCheck:
         nets = LiveNets(self.store / "nets")
         if self.entry.origin == "waiting":
             outcome = EvidenceStore(self.store).check(headline, self.scale)
-        if outcome and drawings.find(headline, outcome) is None:
+        if outcome and not drawings.drawn(headline, outcome):
             drawings.draw(headline, outcome)
         if outcome and nets.find(headline, outcome) is None:
             nets.make(headline, outcome)

@@ -6,9 +6,9 @@ work from a disk and from a server. Scripts are plain ones and not modules, whic
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import cache
-from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -32,13 +32,23 @@ class Place(NamedTuple):
 
 
 ATLAS = Place("atlas", "Atlas", "index.html")
+STORIES = Place("stories", "Stories", "stories.html")
 MAPS = Place("maps", "Maps", "maps.html")
 GLASS = Place("glass", "Glass box", "glass")
 LANDSCAPE = Place("landscape", "Landscape", "landscape.html")
 CURVES = Place("curves", "Curves", "curves")
 WATCH = Place("watch", "Watch", "watch")
-WRITTEN = (ATLAS, MAPS)  # what is in the folder that `vitrify atlas` writes
-LIVE = (ATLAS, MAPS, GLASS, LANDSCAPE, CURVES, WATCH)  # what `vitrify serve` has
+WRITTEN = (ATLAS, STORIES, MAPS)  # what is in the folder that `vitrify atlas` writes
+LIVE = (ATLAS, STORIES, MAPS, GLASS, LANDSCAPE, CURVES, WATCH)  # what `vitrify serve` has
+PLAYGROUND = Place("playground", "Playground", "playground/index.html")
+GALLERY = Place("gallery", "Gallery", "docs/gallery.html")
+DOCS = Place("docs", "Docs", "docs/index.html")
+SEARCH = Place("search", "Search", "docs/search.html")
+# What `make site` puts into one folder: the atlas in a folder of its own, with pages of the project around it.
+SITE = (*(place._replace(address=f"atlas/{place.address}") for place in WRITTEN), PLAYGROUND, GALLERY, DOCS, SEARCH)
+BAR = re.compile(r'<nav aria-label="Parts of the site">.*?</nav>', re.DOTALL)
+BRAND = re.compile(r'(<a class="brand" href=")[^"]*')
+CURRENT = re.compile(r'aria-current="page">([^<]*)<')
 
 
 @cache
@@ -67,10 +77,13 @@ def around(here: str, root: str, places: Sequence[Place]) -> JsonObject:
     return {"here": here, "root": root, "places": places, "version": vitrify.__version__}
 
 
-def live(text: str) -> str:
-    """A page as it was written, with all the places of the app in its bar."""
-    bar = environment().get_template("bar.html.j2")
-    for here, root in product((ATLAS.key, MAPS.key), ("", "../")):
-        written = bar.render(here=here, root=root, places=WRITTEN)
-        text = text.replace(written, bar.render(here=here, root="/", places=LIVE))
-    return text
+def with_bar(text: str, root: str, places: Sequence[Place]) -> str:
+    """Return a page as it was written with other places in its bar; it stays where it was among them."""
+    bar = BAR.search(text)
+    if bar is None:
+        return text
+    title = CURRENT.search(bar[0])
+    here = next((place.key for place in places if title and place.title == title[1]), "")
+    made = environment().get_template("bar.html.j2").render(here=here, root=root, places=places)
+    text = text[: bar.start()] + made.strip() + text[bar.end() :]
+    return BRAND.sub(rf"\g<1>{root}index.html", text)

@@ -8,13 +8,14 @@ byte, low bits first, as base64.
 from __future__ import annotations
 
 import hashlib
+import html
 import json
 import math
 import re
 from base64 import b64encode
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
@@ -28,7 +29,7 @@ from vitrify.certification.checks.words import WordCheck
 from vitrify.claims import is_learned
 from vitrify.claims.catalogue import Claim, Outcome, Subject, claim_of
 from vitrify.encoding import JsonObject, canonical
-from vitrify.errors import VitrifyError
+from vitrify.errors import InputError, VitrifyError
 from vitrify.files import put
 from vitrify.net.architecture import Architecture, SequenceArchitecture, to_json
 from vitrify.net.conv import Convolutional
@@ -42,18 +43,20 @@ from vitrify.registry import Headline
 from vitrify.report.frame import STATIC, environment
 
 SCRIPTS = Path(__file__).parent / "live"
-DRAWING = ("page", "maps", "forward", "story", "circuit", "answers", "stage", "typing", "breaking", "glass")
+DRAWING = ("page", "maps", "arrays", "forward", "story", "circuit", "answers", "stage", "typing", "breaking", "glass")
 ORDER = (*DRAWING, "source", "live")  # what a module uses at once, and not in a function, comes before it
 STYLES = ("glass", "stage")
 NAMED = re.compile(r"^(?:export )?(?:async )?(?:function|const|let|class) (\w+)", re.MULTILINE)
-MAX_NONZERO, TYPICAL = 6_000, 600  # weights of a net in the page of a claim: at most, and preferably
+MAX_NONZERO, TYPICAL = 6_000, 250  # weights of a net in the page of a claim: at most, and preferably
 VOCABULARY = 20_000  # symbols that are offered while typing
 LONGEST = 12  # tokens of a suggestion
 DRAWN = 4  # sentences of which the longest is suggested
 RANDOM = 6  # tokens where the spec has none to suggest
-SUBJECTS = 8  # of a claim that are looked at for one that a page can hold
+MAX_WEIGHTS = 300_000  # of a network in a page, some megabytes
+TELLING = 100  # weights from which on a network shows something
+SUBJECTS, NETWORKS = 8, 4  # of a claim that are looked at for one that a page can hold
 SHOWN_WORDS = 512  # of an input in a line of Python
-SUGGESTED = 8  # inputs that come with a net in a page
+SUGGESTED, SUGGESTED_POINTS = 8, 3  # inputs that come with a net in a page, where they are words or numbers
 
 
 def script() -> str:
@@ -206,7 +209,8 @@ def _suggestions(weights: Weights[Any], spec: object) -> list[list[str]]:
     net = weights.architecture
     try:
         check = net_check(net, spec) if spec is not None else None
-        found = [suggestion(net, check, seed) for seed in range(SUGGESTED)] if check else []
+        count = SUGGESTED_POINTS if isinstance(check, PointCheck) else SUGGESTED
+        found = [suggestion(net, check, seed) for seed in range(count)] if check else []
     except VitrifyError:
         found = []
     if not found and net.reads == "tokens":
@@ -243,12 +247,30 @@ def _words(net: SequenceArchitecture, point: Floats) -> list[str]:
     return [f"{number:.4g}" for number in point.ravel()]
 
 
-def live_page(weights: Weights[Any], spec: object = None, title: str = "") -> str:
-    """Return a page with a network in it, complete in itself: it can be saved, sent, or shown in a notebook."""
+@dataclass(frozen=True)
+class GlassBox:
+    """A network in a page that is complete in itself: a notebook shows it, `save` writes it to a file."""
+
+    page: str = field(repr=False)
+
+    def save(self, path: Path | str) -> None:
+        """Write the page; it works from a disk, without a network."""
+        put(Path(path), self.page)
+
+    def _repr_html_(self) -> str:
+        inside = html.escape(self.page, quote=True)
+        return f'<iframe srcdoc="{inside}" title="glass box" style="width:100%;height:46em;border:0"></iframe>'
+
+
+def glass_box(weights: Weights[Any], spec: object = None, title: str = "") -> GlassBox:
+    """Return a network to look into: type, step through its layers, break a weight. A spec suggests inputs."""
+    if (count := weights.sizes.nonzero) > MAX_WEIGHTS:
+        raise InputError(f"a page holds networks of up to {MAX_WEIGHTS:,} weights, not {count:,}: use 'vitrify serve'")
     data = packed(weights, spec)
     looks = [(STATIC / f"{name}.css").read_text(encoding="utf-8") for name in ("site", "parts")]
     values = {"title": title or weights.architecture.name, "what": data["facts"]["what"], "data": embedded(data)}
-    return environment().get_template("net.html.j2").render(values | {"styles": [*looks, styles()], "script": script()})
+    styled = values | {"styles": [*looks, styles()], "script": script()}
+    return GlassBox(environment().get_template("net.html.j2").render(styled))
 
 
 class LiveNets:
@@ -275,10 +297,16 @@ class LiveNets:
 
 def shown_subject(claim: Claim) -> Subject | None:
     """Return a subject of a claim whose network a page can hold, of middle size, with a spec if there is one."""
-    fitting = (each for each in claim.subjects() if isinstance(each.weights, Weights))
-    small = [each for each in islice(fitting, SUBJECTS) if each.weights.sizes.nonzero <= MAX_NONZERO]
-    known = [each for each in small if each.spec is not None] or small
-    return min(known, key=lambda each: abs(math.log(each.weights.sizes.nonzero / TYPICAL)), default=None)
+    best, least, seen = None, (True, math.inf), 0
+    for each in islice(claim.subjects(), SUBJECTS):
+        seen += isinstance(each.weights, Weights)
+        if isinstance(each.weights, Weights) and (count := each.weights.sizes.nonzero) <= MAX_NONZERO:
+            rank = (each.spec is None, abs(math.log(count / TYPICAL)))
+            best, least = (each, rank) if rank < least else (best, least)
+        telling = best is not None and best.spec is not None and best.weights.sizes.nonzero >= TELLING
+        if telling or (best and seen >= NETWORKS):  # further ones may take seconds
+            break
+    return best
 
 
 def embedded(data: JsonObject) -> str:

@@ -27,6 +27,7 @@ READ = {
     "A": "only the abstract of the source was read",
     "S": "the source is known from a secondary account",
 }
+MAX_FORMULA = 36  # characters; a longer one scrolls where a page is narrow
 NAMES = r"\\(?:log|exp|max|min|ln)(?![a-z])"
 AFTER = re.compile(rf"({NAMES}(?:_(?:\{{[^{{}}]*\}}|\w))?)\s+(?=[\w\\|])")  # a function and its argument
 BEFORE = re.compile(rf"(?<=[\w}}])\s*(?={NAMES})")
@@ -39,7 +40,8 @@ def markup(text: str, claims: Container[str] = (), root: str = "") -> Markup:
         pieces.append(escape(text[end : match.start()]))
         formula, code, stressed, paper, tag = match.groups()
         if formula:
-            pieces.append(mathml(formula))
+            long = len(formula) > MAX_FORMULA
+            pieces.append(f'<span class="formula" tabindex="0">{mathml(formula)}</span>' if long else mathml(formula))
         elif code:
             linked = f'<a href="{root}claims/{code}.html">{sentence_of(code)}</a>'
             pieces.append(linked if code in claims else f"<code>{escape(code)}</code>")

@@ -155,12 +155,13 @@ def figure(headline: Headline, outcome: Outcome, out: Path) -> None:
     """Draw a claim's figure from its recorded evidence."""
     from vitrify.learn.figures import saved
 
-    draw, data = claim_of(headline).draw, outcome.evidence.figures
-    if draw is None:
+    claim = claim_of(headline)
+    if claim.draw is None and claim.figure is None:
         raise InputError(f"{headline.name} has no figure")
-    if not data:
+    make = claim.drawing(outcome.evidence)
+    if make is None:
         raise InputError(f"the evidence of {headline.name} has nothing to draw: check it again with --record")
-    saved(lambda: draw(data), out)
+    saved(make, out)
 
 
 def written(value: JsonMapping) -> str:

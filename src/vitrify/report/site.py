@@ -5,6 +5,7 @@ Nothing on a page depends on when it was written: times and days come with the e
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import groupby
@@ -19,7 +20,7 @@ from vitrify.claims import is_learned
 from vitrify.claims.catalogue import SECTIONS, claim_of
 from vitrify.encoding import JsonMapping, JsonObject
 from vitrify.files import keep_only, put
-from vitrify.learn.agreement import WORDS, agreement
+from vitrify.learn.agreement import WORDS, agreement, prediction
 from vitrify.optional import need
 from vitrify.report import plans, wording
 from vitrify.report.evidence import PARTS, SOURCES, AtlasEntry
@@ -28,6 +29,8 @@ from vitrify.report.frame import STATIC, page
 from vitrify.report.live import LiveNets, embedded, python_of, script, styles
 from vitrify.report.mathematics import markup, sentence_of
 from vitrify.report.recorded import written
+from vitrify.report.stories import available
+from vitrify.report.stories import content as story_content
 from vitrify.report.tables import by_subject, criteria, line, tables
 from vitrify.report.wording import duration, number
 
@@ -74,6 +77,7 @@ class Site:
         put(self.out / "static" / "live.css", styles())
         keep_only(self.out / "static", {path.name for path in STATIC.iterdir()} | {"live.js", "live.css"})
         keep_only(self.out / "claims", {f"{name}.{kind}" for name in self.rows for kind in ("html", "json")})
+        keep_only(self.out / "stories", {f"{story.key}.html" for story in available(self.figures)})
         keep_only(self.out / "figures", {f"{name}.{kind}" for name in self.figures for kind in ("svg", "png")})
 
     def update(self, row: AtlasEntry) -> None:
@@ -102,8 +106,15 @@ class Site:
             "refresh": REFRESH if verdicts["being checked"] else None,
         }
         put(self.out / "index.html", page("index.html.j2", "atlas", **values))
+        words = {row.name: " ".join([row.name.replace("_", " "), row.headline.doc, row.id]).lower() for row in rows}
+        put(self.out / "words.js", f"window.CLAIM_WORDS = {json.dumps(words, ensure_ascii=False)};\n")
         maps: JsonObject = {"survey": survey(self.rows), "architectures": architectures(self.rows)}
         put(self.out / "maps.html", page("maps.html.j2", "maps", **maps))
+        known = available(self.figures)
+        put(self.out / "stories.html", page("stories.html.j2", "stories", stories=known))
+        for story in known:
+            about: JsonObject = {"story": story_content(story, self.figures, self.rows), "stories": known}
+            put(self.out / "stories" / f"{story.key}.html", page("story.html.j2", "stories", "../", **about))
 
     def _card(self, row: AtlasEntry) -> JsonObject:
         """Return the entry of a claim in the index."""
@@ -115,7 +126,6 @@ class Site:
             "declared": len(declared),
             "certified": wording.certified_briefly(row.outcome.certificates) if row.outcome else "",
             "picture": self.figures[row.name].size if row.name in self.figures else None,
-            "words": " ".join([row.name.replace("_", " "), row.headline.doc, row.id]).lower(),
         }
 
     def _head(self, row: AtlasEntry, root: str) -> JsonObject:
@@ -162,10 +172,8 @@ class Site:
             "saboteur": SECTIONS["Saboteur"],
             "criteria": criteria(row.outcome.evidence) if row.outcome else [],
             "plan": self._plan(row),
-            "drawing": drawing and _labeled(drawing, sentence_of(name)),
-            "live": live
-            and {**live, "data": need("markupsafe", "report").Markup(embedded(live)), "python": python_of(name, live)},
-            "own_figure": bool(row.outcome and row.outcome.evidence.figures),
+            "figure": drawing and _markup(drawing.data),
+            "live": live and {**live, "data": _markup(embedded(live)), "python": python_of(name, live)},
             "outcome": row.outcome,
             "provenance": _provenance(row),
             "evidence": tables(row.outcome) if row.outcome else None,
@@ -181,13 +189,6 @@ class Site:
 
     def _text(self, row: AtlasEntry, word: str) -> Markup:
         return markup(row.headline.section(word), self.rows, "../")
-
-
-def _labeled(drawing: Drawing, name: str) -> JsonObject:
-    """A drawing to stand in a page, with words for those who can't see it."""
-    label = need("markupsafe", "report").escape(f"{name}: the figure of its evidence")
-    svg = drawing.svg.replace("<svg ", f'<svg role="img" aria-label="{label}" ', 1)
-    return {"svg": _markup(svg), "points": _markup(drawing.points)}
 
 
 def _markup(text: str) -> Markup:
@@ -272,7 +273,7 @@ def _cell(table: JsonMapping, at: int, task: int, by_id: Mapping[str, list[JsonO
     values = table["accuracy"][at][task]  # [seed][size]
     sizes = [sorted(seed[size] for seed in values) for size in (0, 1)]
     judged = int(table["beyond"][task])
-    predicted = table["predicted"][at][task]
+    predicted = table["predicted"][at][task] or prediction(table["architectures"][at], table["tasks"][task])
     verdict = agreement(median(sizes[judged]), predicted)
     theorem = None
     if predicted:

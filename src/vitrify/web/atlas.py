@@ -11,12 +11,14 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from vitrify.report.frame import live
+from vitrify.report.frame import with_bar
 from vitrify.web.guard import HEADERS
 from vitrify.web.site import WebApp
 
 # Figures are drawings with styles in them, which run no scripts.
 POLICY = HEADERS["content-security-policy"].replace("style-src 'self'", "style-src 'self' 'unsafe-inline'")
+# The theme of the docs has scripts in its pages.
+DOCS = POLICY.replace("script-src 'self'", "script-src 'self' 'unsafe-inline'")
 
 
 def router(site: WebApp) -> APIRouter:
@@ -40,8 +42,8 @@ def router(site: WebApp) -> APIRouter:
                 return site.page("absent.html.j2", "atlas")
             raise HTTPException(404, f"there is no page /{path}") from error
         if isinstance(response, FileResponse) and Path(response.path).suffix == ".html":
-            response = HTMLResponse(live(Path(response.path).read_text(encoding="utf-8")))
-        response.headers["content-security-policy"] = POLICY
+            response = HTMLResponse(with_bar(Path(response.path).read_text(encoding="utf-8"), "/", site.places))
+        response.headers["content-security-policy"] = DOCS if path.startswith("docs/") else POLICY
         return response
 
     return made

@@ -27,6 +27,7 @@ from vitrify.web.worker import WebQuestion
 T = TypeVar("T")
 Owned = TypeVar("Owned", bound="Thing")
 VISITOR = "vitrify-visitor"
+TEXT = ".txt"  # a text, of which an n-gram model is made
 LONGEST = 512  # words of an input
 CHANGES = 32  # to one net
 LARGEST = {"seed": (1 << 31) - 1}  # numbers that a visitor may choose for a net; others to 65,536
@@ -121,7 +122,7 @@ class Desk:
 
     async def keep(self, owner: str, name: str, request: Request) -> JsonObject:
         """Keep a spec that can be read; what can't is refused in the words of the command line."""
-        suffix = suffix_of(name)
+        suffix = ".arpa" if name.endswith(TEXT) else suffix_of(name)
         if suffix is None:
             raise HTTPException(422, unknown_suffix(name))
         made = UploadedSpec(owner, self.folder(), name=name, suffix=suffix)
@@ -129,6 +130,8 @@ class Desk:
         self.specs.put(made)
         try:
             await receive(request, made.path, self.site.settings.upload)
+            if name.endswith(TEXT):
+                await self.site.builders.ask(WebQuestion("fit", {"path": str(made.path), "file_name": name}))
             question = WebQuestion("read", {"path": str(made.path), "file_name": name})
             facts = await self.site.builders.ask(question, seconds=self.site.settings.seconds / 4)
         except BaseException:

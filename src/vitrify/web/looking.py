@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,9 +18,13 @@ from vitrify.net.trace import Trace
 from vitrify.net.weights import Weights
 from vitrify.web.story import shades
 
+if TYPE_CHECKING:
+    from vitrify.extraction import SpecKind
+
 LOADED = 64  # networks and checkpoints in one process
 HEADS = 24  # that are shown
 SUGGESTED = 16  # words
+MAX_WORDS, MAX_SECONDS, MAX_LINES = 1 << 14, 20.0, 40  # that an extraction runs, takes, and shows
 BEST = 3  # answers that are shown after each word
 
 
@@ -48,6 +52,29 @@ def look(reference: str, words: list[str], beside: str | None = None) -> JsonObj
         "more": max(len(_heads(trace)) - HEADS, 0),
         "first": first,
         "answers": [_answer(net.output, row) for row in logits],
+    }
+
+
+def extract(reference: str, kind: SpecKind, words: list[str], progress: Callable[..., None]) -> JsonObject:
+    """Return the spec that a network computes, as lines, with what is known of it; of words with these symbols."""
+    from vitrify.extraction import extract as extracted
+
+    symbols = [symbol for symbol in _load(reference).architecture.inputs[1:] if symbol in words]
+    result = extracted(
+        _load(reference),
+        kind,
+        symbols=symbols or None,
+        words=MAX_WORDS,
+        seconds=MAX_SECONDS,
+        progress=lambda done, total: progress("running words", done, total),
+    )
+    lines = str(result.spec).splitlines()
+    more = [f"and {len(lines) - MAX_LINES} more lines"] if len(lines) > MAX_LINES else []
+    return {
+        "verdict": result.evidence.verdict,
+        "known": result.known,
+        "spec": "\n".join([*lines[:MAX_LINES], *more]),
+        "facts": [list(row) for row in result.rows()],
     }
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from fastapi.responses import HTMLResponse
 from jinja2 import FileSystemLoader
 
-from vitrify.report.frame import FOLDER, LIVE, around, environment
+from vitrify.report.frame import FOLDER, LIVE, SITE, WRITTEN, Place, around, environment
 from vitrify.web.pool import Pool
 
 HERE = Path(__file__).parent
@@ -58,6 +58,12 @@ class WebApp:
         self.tracers = [Pool(1, 4 * limits.waiting, limits.seconds / 4, limits.memory) for _ in range(limits.tracers)]
 
     @property
+    def places(self) -> tuple[Place, ...]:
+        """The places in the bar: those of the site in the folder of the atlas, if it is one, and those of the app."""
+        written = self.settings.atlas and (self.settings.atlas / SITE[0].address).exists()
+        return (*SITE, *LIVE[len(WRITTEN) :]) if written else LIVE
+
+    @property
     def folder(self) -> Path:
         """Where the app keeps what it was given and what it made of it."""
         assert self._folder is not None, "the app is not running"
@@ -82,5 +88,5 @@ class WebApp:
 
     def page(self, template: str, here: str, status: int = 200, **values: object) -> HTMLResponse:
         """A page in the frame of all pages; `here` is the key of its place in the bar."""
-        text = self._templates.get_template(template).render(**around(here, "/", LIVE), **values)
+        text = self._templates.get_template(template).render(**around(here, "/", self.places), **values)
         return HTMLResponse(text, status_code=status)

@@ -20,11 +20,12 @@ from vitrify.net.weights import Weights
 from vitrify.report.live import described, stops, suggestion
 from vitrify.web.answers import AnswerJudge
 from vitrify.web.entries import broken, entries
-from vitrify.web.looking import draw_words, look
+from vitrify.web.looking import draw_words, extract, look
 from vitrify.web.story import story_at
 
 LOADED = 12  # nets in one process; changed nets; runs
 QUANTITIES = 6  # of a certificate that are shown
+FITTED_ORDER = 2  # of the n-gram model of a text
 MAX_GENERATED = 64  # symbols that a net writes at once, at most
 
 
@@ -47,6 +48,15 @@ def read(path: str) -> JsonObject:
     from vitrify.spec.grammars.grammar import Grammar
 
     return {"kind": kind_of(path), "constructions": entries, "depth": isinstance(spec, Grammar)}
+
+
+def fit(path: str) -> JsonObject:
+    """Replace a text, with a sentence on each line, by an n-gram model of it."""
+    from vitrify.spec.ngrams.model import NGramModel
+
+    lines = Path(path).read_text(encoding="utf-8", errors="replace").splitlines()
+    NGramModel.fit([line.split() for line in lines if line.strip()], FITTED_ORDER).write(Path(path))
+    return {}
 
 
 def build(
@@ -152,6 +162,7 @@ def _run(folder: str, changes: str, words: tuple[str, ...]) -> Trace:
 
 FUNCTIONS: tuple[Callable[..., JsonObject], ...] = (
     read,
+    fit,
     build,
     check,
     trace,
@@ -160,6 +171,7 @@ FUNCTIONS: tuple[Callable[..., JsonObject], ...] = (
     suggest,
     write,
     look,
+    extract,
     draw_words,
 )
 TASKS = {function.__name__: function for function in FUNCTIONS}

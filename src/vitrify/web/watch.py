@@ -12,6 +12,7 @@ from pydantic import Field
 
 from vitrify.encoding import JsonObject
 from vitrify.errors import VitrifyError
+from vitrify.extraction import SpecKind
 from vitrify.learn.records import Record
 from vitrify.learn.store import RunStore
 from vitrify.web.glass import Strict, Words
@@ -30,6 +31,15 @@ class LookRequest(Strict):
     words: Words
     step: Annotated[int, Field(ge=0)] | None = None
     beside: Key | None = None  # the network whose words these are
+
+
+class ExtractRequest(Strict):
+    """A request for the spec of a network, over the symbols of some words or over all; of a run, at a checkpoint."""
+
+    net: Key
+    words: Words
+    step: Annotated[int, Field(ge=0)] | None = None
+    kind: SpecKind = "automaton"
 
 
 def router(site: WebApp) -> APIRouter:
@@ -70,13 +80,21 @@ def router(site: WebApp) -> APIRouter:
         beside = None if wanted.beside is None else _reference(store, named, wanted.beside)
         return await tracer.ask(WebQuestion("look", {"reference": reference, "words": wanted.words, "beside": beside}))
 
+    @made.post("/api/watch/extract")
+    async def extract(wanted: ExtractRequest) -> JsonObject:
+        reference = _reference(store, site.settings.nets, wanted.net, wanted.step)
+        return await site.builders.ask(
+            WebQuestion("extract", {"reference": reference, "kind": wanted.kind, "words": wanted.words})
+        )
+
     return made
 
 
 def _runs(store: RunStore) -> list[Record]:
-    """Return the runs that hold a network; none where there is no store yet."""
+    """Return the runs that hold a network, in training those that have checkpoints; none where there is no store."""
     try:
-        return [record for record in store.runs() if record.state == "finished"]
+        runs = [record for record in store.runs() if record.state != "failed"]
+        return [record for record in runs if record.done or store.checkpoints(record)]
     except VitrifyError:
         return []
 
@@ -93,6 +111,9 @@ def _reference(store: RunStore, named: tuple[str, ...], key: str, step: int | No
     kind, _, place = key.partition(":")
     if kind == "net" and place.isdecimal() and int(place) < len(named):
         return named[int(place)]
-    if not any(record.id == key for record in _runs(store)):
+    record = next((record for record in _runs(store) if record.id == key), None)
+    if record is None:
         raise HTTPException(404, f"there is no network {key!r}")
+    if step is None and not record.done:
+        step = store.checkpoints(record)[-1]
     return f"{Path(store.path).absolute()}/{key}" + ("" if step is None else f"@{step}")

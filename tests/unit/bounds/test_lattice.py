@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import product
 from math import log2
-from time import monotonic
+from time import process_time
 from typing import Any
 
 import numpy as np
@@ -113,9 +113,9 @@ def test_messages_that_are_not_sums_are_left_to_the_search_among_inputs() -> Non
 def test_200_pairs_with_144_bits_are_refuted_within_seconds(seed: int) -> None:
     game = index_game(200)
     layer = random_layer(game.symbols, game.length, bits=8, value_size=8, query_size=2, ask=game.ask, seed=seed)
-    start = monotonic()
+    start = process_time()
     search = refute(PartialSums(layer, game), tries=256)
-    assert monotonic() - start < 10  # 2 s where nothing else runs
+    assert process_time() - start < 10  # 2 s where nothing else runs; asked are 5
     assert (search.message, search.needed, search.forced) == (144, 200.0, True)
     assert search.lattice is not None
     assert 70 < search.lattice.log2_det < 95

@@ -7,13 +7,14 @@ from itertools import product
 from math import ceil
 from typing import Any
 
+import numpy as np
 import pytest
 
 from cases import each
 from vitrify.bounds.activations import ExactNet
 from vitrify.bounds.calculators.parity_thoughts import evaluate
 from vitrify.bounds.random_nets import random_net
-from vitrify.bounds.thoughts import BITS, BlindChain, blind_chain, parity_in_blocks, positions_read
+from vitrify.bounds.thoughts import BITS, BlindChain, blind_chain, parity_in_blocks, positions_read, trained_parity
 from vitrify.constructions.catalogue import build
 from vitrify.errors import InputError
 from vitrify.net.architecture import Output
@@ -100,3 +101,26 @@ def test_a_net_whose_thoughts_are_no_input_stops() -> None:
     assert blind_chain(ExactNet(other), 5, 1) is not None
     with pytest.raises(InputError, match="stops after 1 thoughts"):
         blind_chain(ExactNet(other), 5, 2)
+
+
+@each("length, heads, doublings", [(5, 1, 0), (8, 3, 0), (6, 1, 1)])
+def test_a_trained_net_has_the_thoughts_of_parity_and_a_blind_letter_without_the_last(
+    length: int, heads: int, doublings: int
+) -> None:
+    weights, thoughts = trained_parity(length, heads, doublings)
+    built, _ = parity_in_blocks(length, heads, doublings)
+    written = transcripts(weights, length, thoughts)
+    assert all(symbols[-1] == BITS[prompt.count("1") % 2] for prompt, symbols in written.items())
+    assert np.abs(weights.arrays["unembed.W_U"] - built.arrays["unembed.W_U"]).max() > 0.01  # not those that are built
+    assert blind_chain(ExactNet(weights), length, thoughts) is None
+    chain = blind_chain(ExactNet(weights), length, thoughts - 1)
+    assert chain is not None
+    assert agree(chain, transcripts(weights, length, thoughts - 1))
+    again, _ = trained_parity(length, heads, doublings)
+    assert all(np.array_equal(array, again.arrays[name]) for name, array in weights.arrays.items())
+
+
+def test_parity_of_many_letters_at_once_is_not_learned(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("vitrify.bounds.thoughts.MAX_SEEDS", 2)
+    with pytest.raises(InputError, match="no net of 2 learns PARITY of 7 letters by 6 heads"):
+        trained_parity(7, 6)

@@ -103,11 +103,19 @@ def test_a_counterexample_ends_with_exit_code_1(tmp_path: Path) -> None:
     [
         ((), "error: name one network: NET, or --model FILE.py:FACTORY"),
         (("net", "--model", "mine.py:f"), "error: name one network"),
-        (("net", "--symbols", "a,b"), "error: a network knows its symbols and answers"),
+        (("net", "--answers", "a,b"), "error: a network knows its answers"),
+        (("net", "--symbols", "a,c"), "error: symbols must be some that the network reads, not c"),
         (("--model", "mine.py:f"), "error: say what the tokens and the logits of the model mean"),
-        (("net", "--as", "counter"), "error: counting programs are not read from weights yet"),
         (("net", "--as", "ngram"), "error: an n-gram model is extracted from"),
-        (("net", "--as", "formula", "--resume", "x"), "error: only the search for an automaton can be resumed"),
+        (
+            ("net", "--as", "formula", "--resume", "x"),
+            "error: only the search for an automaton or a counter can be resumed",
+        ),
+        (("net", "--seconds", "0"), "error: nothing was extracted: the budget of 0 seconds is spent"),
+        (
+            ("net", "--as", "counter", "--seconds", "0"),
+            "error: nothing was extracted: the budget of 0 seconds is spent",
+        ),
         (("net", "--max-length", "900"), "error: all words up to length 900 can't be run"),
         (("net", "-o", "read.txt"), "error: "),
     ],

@@ -12,6 +12,7 @@ import pytest
 
 import vitrify as v
 from command_line import vitrify
+from vitrify.certification.checks.divergence import DIVERGENCE
 from vitrify.errors import InputError, StoreError
 from vitrify.interop import export as exports
 from vitrify.interop import hf_stock, huggingface, torch_folder, transformer_lens
@@ -158,6 +159,15 @@ def test_every_verb_takes_every_net(
     assert opinion["agrees"] == holds
     if kind not in ("model folder", "reimported"):  # where a certificate has a place of its own
         assert answer("recheck", net, code=0 if holds else 1)["agrees"] == holds
+    if not holds:  # one within a stated error, which is part of the certificate
+        near = answer("certify", net, "--spec", spec, "--max-length", 4, "--max-error", 0.2)
+        facts = {each["name"]: each for each in near["quantities"]}
+        assert facts["largest error"]["declared"] == 0.2
+        assert 0 < facts["largest error"]["measured"] <= 0.2
+        assert 0 <= facts[DIVERGENCE]["measured"] < 0.2
+        assert "within 0.2" in vitrify("certify", net, "--spec", spec, "--max-length", 4, "--max-error", 0.2).stdout
+        assert answer("recheck", near["folder"])["agrees"]
+        answer("certify", net, "--spec", spec, "--max-length", 4, "--max-error", 1e-8, code=1)
     # export, and back
     answer("export", net, "--to", "torch", "--dtype", "float64", "-o", tmp_path / "out")
     assert v.load(tmp_path / "out").digest == weights.digest
@@ -174,6 +184,7 @@ def test_every_verb_takes_every_net(
         (["certify", "NET", "--spec", "symmetric_group:3"], "do not speak about the same symbols"),
         (["certify", "NET", "--spec", EXAMPLES / "weather.arpa"], "there is no oracle for"),
         (["certify", "NET", "--spec", "none.regex"], "none.regex"),
+        (["certify", "NET", "--spec", "cyclic:2", "--max-error", "0.1"], "--max-error is about probabilities and"),
         (["explain", "NET", "--formula"], "formula"),
     ],
 )

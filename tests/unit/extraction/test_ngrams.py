@@ -11,6 +11,7 @@ import pytest
 import vitrify as v
 from cases import each
 from vitrify.arrays import Floats, Ints
+from vitrify.errors import InputError
 from vitrify.extraction.callables import CallableNet, callable_net
 from vitrify.net.weights import Weights
 from vitrify.spec.ngrams.families import random_ngram
@@ -114,4 +115,36 @@ def test_a_trained_markov_transformer_loses_no_more_than_its_excess() -> None:
     law = np.exp(model.next_log_probs([["0"], ["1"]]))[:, :2]
     true, stationary = np.array([[0.8, 0.2], [0.3, 0.7]]), np.array([0.6, 0.4])
     loss = float(stationary @ (true * np.log(true / law)).sum(axis=1))
-    assert 0 <= loss <= run.last["excess"]
+    assert 0 <= loss <= run.last["excess"] < 0.005  # it is at its floor
+    assert result.known.startswith("context of 1 symbol: the model loses ")
+    assert result.evidence.verdict == "holds"
+
+
+# Bounds
+
+
+def test_the_search_is_bounded_in_words_and_seconds_and_can_be_interrupted() -> None:
+    net, laws = chain(1)
+    few = v.extract(net, "ngram", words=64)
+    assert few.words <= 64
+    assert few.known.startswith("context of 1 symbol")
+    with pytest.raises(InputError, match="nothing was extracted: the budget of 0 seconds is spent"):
+        v.extract(net, "ngram", seconds=0.0)
+    shown: list[tuple[int, int]] = []
+
+    def interrupting(done: int, total: int) -> None:
+        shown.append((done, total))
+        if total == 2**9:
+            raise KeyboardInterrupt
+
+    part = v.extract(net, "ngram", max_length=9, progress=interrupting)
+    assert part.stopped == "interrupted"
+    assert "on all words to length 4" in part.known
+    assert np.allclose(np.exp(part.spec.next_log_probs([["a"], ["b"]]))[:, :2], laws[:, :2], atol=1e-9)
+    assert shown[0] == (16, 16)
+
+
+def test_an_order_for_which_every_word_is_a_context_is_refused() -> None:
+    net, _ = chain(2)
+    with pytest.raises(InputError, match="the order is at most 2, by words of length 2"):
+        v.extract(net, "ngram", max_length=2, order=3)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import vitrify as v
-from vitrify.errors import InputError
+from vitrify.errors import InputError, StoreError
 from vitrify.learn import curve_figures
 from vitrify.learn.distance import distance
 from vitrify.learn.measure import TEST_SEED
@@ -152,6 +152,32 @@ def test_an_interrupted_group_keeps_the_same_checkpoints(stored: tuple[RunStore,
     assert store.checkpoints(record) == [0, 1, 3, 8]
     names = ("weights.safetensors", "checkpoints.safetensors")
     assert all((store.path / record.id / n).read_bytes() == (whole.path / record.id / n).read_bytes() for n in names)
+
+
+def test_checkpoints_are_read_while_the_run_is_in_training(stored: tuple[RunStore, list[Run]], tmp_path: Path) -> None:
+    """They are those of the finished run; the end is not there yet, and a message names what is."""
+    whole, runs = stored
+    store = RunStore(tmp_path / "runs")
+    (group,) = plan(CHAINS, MODEL, RECIPE, {}, 2)
+    program = TrainingProgram(group)
+    with store.open_many(program.identities) as opened:
+        (held,) = opened.groups
+        for event in Trainer(program).events(checkpoint_seconds=0):
+            held.record(event)
+            if event.step == 3:
+                break
+        reader = RunStore(store.path)
+        for run in runs:
+            (record,) = reader.runs(f"seed={run.identity['seed']}")
+            assert not record.done
+            assert reader.checkpoints(record) == [0, 1, 3]
+            (ended,) = whole.runs(f"seed={run.identity['seed']}")
+            for step in (0, 1, 3):
+                assert v.load(f"{store.path}/{record.id}@{step}").digest == whole.net(ended, step).digest
+            with pytest.raises(StoreError, match=rf"name a checkpoint, as {record.id}@0, {record.id}@1, {record.id}@3"):
+                reader.net(record)
+            with pytest.raises(InputError, match="no checkpoint of step 8: it has those of 0, 1, 3"):
+                reader.net(record, 8)
 
 
 def test_a_member_that_stops_early_has_no_later_checkpoints(tmp_path: Path) -> None:

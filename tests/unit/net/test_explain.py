@@ -80,7 +80,7 @@ def test_a_grammar() -> None:
 
 def test_a_program() -> None:
     found = explained("reverse.rasp")
-    assert head(found, "2.0").attends_to == ("keys whose place is the query's - (× 0.5)",)
+    assert head(found, "2.0").attends_to == ("keys whose place is the query's opposite (× 0.5)",)
     assert head(found, "0.0").attends_to == ("all that it sees, equally",)
     assert found.readout == ("each symbol has the logit that aggregate gives it",)
 

@@ -12,6 +12,7 @@ import pytest
 
 from atlas_rows import AUTOMATA, DEPTH, HEADLINES, LOOPED, MAP, SWAP, TABLE, live, of_every_kind, part
 from vitrify.claims import position
+from vitrify.learn.agreement import prediction
 from vitrify.report.figures import Drawings
 from vitrify.report.frame import LIVE, STATIC, page
 from vitrify.report.site import Site, architectures, survey
@@ -41,7 +42,7 @@ def parsed(path: Path) -> Any:
 
 @pytest.mark.jax
 def test_every_page_is_valid_and_says_its_language_and_title(site: Path) -> None:
-    assert len(pages(site)) == len(ROWS) + 2
+    assert len(pages(site)) == len(ROWS) + 3  # index, maps, stories
     for path in pages(site):
         tree = parsed(path)
         assert tree.get("lang") == "en"
@@ -123,7 +124,7 @@ def test_a_claim_has_its_evidence_its_saboteur_and_its_command(site: Path) -> No
         f"vitrify check {AUTOMATA}",
         f"src/vitrify/claims/{AUTOMATA}.py",
         "Checked by this code: on CPU, 2026-11-16",
-        SWAP,
+        unescape(SWAP),
         "a note",
         "LENGTH = 100",
     ):
@@ -185,12 +186,12 @@ def test_cells_of_the_survey_lead_to_their_claims_and_say_when_one_does_not_hold
 
 def test_a_cell_that_does_not_agree_with_its_theorem_is_marked() -> None:
     shown = {
-        "architectures": ["LSTM", "transformer"],
-        "tasks": ["parity", "recall"],
+        "architectures": ["LSTM", "reflections"],
+        "tasks": ["parity", "sorting"],
         "accuracy": [[[[1.0, 0.5], [0.9, 0.6], [1.0, 0.7]]] * 2, [[[1.0, 1.0], [0.9, 1.0], [1.0, 0.99]]] * 2],
         "beyond": [True, False],
         "predicted": [[[True, "R24"], [False, "B5"]], [[False, "B7"], None]],
-        "parameters": {"LSTM": 1000, "transformer": 2000},
+        "parameters": {"LSTM": 1000, "reflections": 2000},
         "budget": "5 steps",
         "seeds": 3,
         "lengths": [[8, 16], [8, 16]],
@@ -206,6 +207,12 @@ def test_a_cell_that_does_not_agree_with_its_theorem_is_marked() -> None:
     text = page("maps.html.j2", "maps", survey=survey({}), architectures=found)
     assert text.count('class="against"') == 2
     assert text.count('class="differs"') == 1
+
+
+def test_cells_follow_from_architectures_that_are_included() -> None:
+    assert prediction("positive", "brackets") == prediction("signed", "brackets") == (True, "R24")
+    assert prediction("signed", "modular") == (False, "R24")
+    assert prediction("LSTM", "sorting") is None
 
 
 # Colours --------------------------------------------------------------------------------------------------------------

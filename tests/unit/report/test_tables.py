@@ -7,9 +7,8 @@ from dataclasses import replace
 import pytest
 
 from atlas_rows import AUTOMATA, HEADLINES, QUANTITIES, RECORDED, SWAP, outcome, part
-from vitrify.certification.evidence import Criterion, Link, Quantity, quantities
+from vitrify.certification.evidence import Criterion, Link, Quantity
 from vitrify.report.evidence import recorded
-from vitrify.report.figures import numbers
 from vitrify.report.tables import by_subject, columns, items, line, tables
 from vitrify.report.wording import certified_briefly
 
@@ -77,12 +76,3 @@ def test_a_table_needs_several_subjects_few_quantities_and_no_sentences(monkeypa
     assert columns(apart) is None
     monkeypatch.setattr("vitrify.report.tables.MAX_COLUMNS", 2)
     assert columns(parts) is None
-
-
-def test_quantities_that_tell_subjects_apart_are_drawn_first_and_truths_never() -> None:
-    one = part(12, *QUANTITIES, *quantities({"errors": 0}, {"errors": 0}))
-    sizes = {"layers": 7, "d_model": 30, "errors": 0}
-    two = part(3456, *quantities(sizes, sizes | {"d_model": 31}))
-    found = numbers(outcome(AUTOMATA, parts={"S5: softmax": one, SWAP: two}).evidence)
-    assert list(found) == ["d_model", "layers", "errors"]
-    assert found["d_model"] == {"S5: softmax": (24, 24), SWAP: (30, 31)}

@@ -101,6 +101,32 @@ def test_what_can_t_be_shown_is_refused_in_a_sentence(
     assert (answer.status_code, message in answer.json()["error"]) == (status, True)
 
 
+@pytest.mark.parametrize("symbols", [["2", "0", "1"], []])
+def test_the_spec_of_a_network_is_the_one_that_the_library_extracts(
+    runs: tuple[Path, list[Any]], symbols: list[str]
+) -> None:
+    folder, (run, *_) = runs
+    v.save(v.build(v.read("cyclic:3"), "elman"), folder / "three")
+    with (
+        serving(workers=1, tracers=1, store=folder / "runs", nets=(str(folder / "three"),)) as address,
+        Visitor(address) as one,
+    ):
+        wanted = {"net": run.id, "words": symbols, "step": 3, "kind": "ngram"}
+        shown = one.http.post("/api/watch/extract", json=wanted).raise_for_status().json()
+        net = v.load(f"{folder}/runs/{run.id}@3")
+        right = v.extract(net, "ngram", symbols=symbols or None, words=1 << 14)
+        assert (shown["known"], shown["verdict"]) == (right.known, right.evidence.verdict)
+        assert shown["facts"] == [list(row) for row in right.rows()]
+        three = {"net": "net:0", "words": [], "kind": "counter"}
+        shown = one.http.post("/api/watch/extract", json=three).raise_for_status().json()
+        assert shown["known"] == "equal for every length, proved"
+        assert shown["spec"] == str(v.read("cyclic:3"))
+        refused = one.http.post("/api/watch/extract", json=three | {"kind": "formula"})
+        assert (refused.status_code, "answers True or False" in refused.json()["error"]) == (422, True)
+        assert one.http.post("/api/watch/extract", json=three | {"kind": "essay"}).status_code == 422
+        assert one.http.post("/api/watch/extract", json=three | {"net": "net:9"}).status_code == 404
+
+
 def test_the_slider_is_answered_at_once(visitor: Visitor, runs: tuple[Path, list[Any]]) -> None:
     seconds = []
     for step in (0, 1, 3, 8, 0, 1, 3, 8):

@@ -75,6 +75,26 @@ ANY_TIME = Executed(
     "single machines, one set of weights for words and steps of up to 23,726,565 symbols together",
     "R27",
 )
+PARITY_AT_ALL = Executed(
+    "parity_at_every_length_takes_two_layers",
+    "one set of weights, proved to 96 letters under hard attention and 48 under softmax, run on some words to 1,000",
+    "R11",
+)
+REACHABLE = Executed(
+    "two_layers_in_a_loop_decide_reachability_over_padding_tokens",
+    "graphs of up to 10 nodes; positions and a temperature for each number of nodes",
+    "R28",
+)
+PRODUCTS = Executed(
+    "a_formula_of_depth_d_is_a_product_of_permutations_in_2d_rounds",
+    "formulas of depth up to 4, whose program is in the table of positions",
+    "R44",
+)
+THOUGHTS = Executed(
+    "a_thought_of_hard_attention_sees_few_letters_of_parity",
+    "nine nets with one thought too few, three of them trained, each at one length",
+    "B11",
+)
 GATES = Executed("chain_of_thought_runs_circuits_gate_by_gate", "circuits of up to 100 gates, an adder", "R26")
 
 # Variants that several facts are about.
@@ -84,6 +104,7 @@ HARD_PLAIN = ModelVariant("hard", "averaged", "any", "bounded", "O(log n)")
 EXACT_HARD = ModelVariant("hard", "one side", mask="any")
 BOUNDED = ModelVariant("softmax", "", "any", "bounded", "real")
 POLY = "poly(n)"
+PADDED = ModelVariant("softmax", "", "any", "bounded", "O(log n)", "log n", padding=POLY)
 
 BUILT = (
     Built(EXACT_HARD, "star-free", "one net", "Angluin, Chiang & Yang 2023 [A]", STAR_FREE),
@@ -177,7 +198,15 @@ BUILT = (
         ModelVariant("softmax", "", "none", "formula", "real", decision="sign"),
         "PARITY",
         "one net",
-        "Kozachinskiy, Steifer & Wałęga 2026 [A]",
+        "Kozachinskiy, Steifer & Wałęga 2026 [A]; our own two layers [D]",
+        PARITY_AT_ALL,
+    ),
+    *(
+        Built(model, "PARITY", "one net", source, PARITY_AT_ALL)
+        for model, source in (
+            (ModelVariant("softmax", "", "none", "formula", "real", norm="layer norm"), "Chiang & Cholak 2022 [T]"),
+            (ModelVariant("hard", "averaged", "causal", "formula", "O(log n)"), "our own two layers [D]"),
+        )
     ),
     Built(
         ModelVariant("hard", "averaged", "none", "formula", "O(log n)"),
@@ -199,6 +228,8 @@ BUILT = (
         "Merrill & Sabharwal 2025a [A]",
         LOOPED,
     ),
+    Built(PADDED, "directed reachability", "each length", "Merrill & Sabharwal 2025a [A]; our own weights", REACHABLE),
+    Built(PADDED, "NC¹", "each length", "Barrington 1989 [K]; our own weights", PRODUCTS),
     Built(
         ModelVariant(
             "hard", "averaged", "causal", "none", "O(log n)", padding=POLY, norm="layer norm", decision="sign"
@@ -353,5 +384,12 @@ REFUTED = (
         "PARITY",
         "one net",
         "Kozachinskiy, Steifer & Wałęga 2026 [A]; no mask matters where all letters are seen [D]",
+    ),
+    Refuted(
+        ModelVariant("hard", "one side", "causal", "any", "real", steps="log n", decision="sign"),
+        "PARITY",
+        "one net",
+        "Amiri, Huang, Rofin & Hahn 2025 [A]: it takes a number of thoughts in proportion to n [S]",
+        THOUGHTS,
     ),
 )

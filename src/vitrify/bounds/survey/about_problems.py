@@ -20,6 +20,7 @@ CLOSED = ("AC⁰", "ACC⁰", "TC⁰", "NC¹", "TC¹", "P/poly")  # under AC⁰ r
 OUTSIDE = (
     Outside("PARITY", "AC⁰", "Furst, Saxe & Sipser 1984 [K]"),
     Outside("word problem of S5", "TC⁰", "complete for NC¹: Barrington 1989 [K]", unless="TC⁰ = NC¹"),
+    Outside("directed reachability", "TC⁰", "complete for NL [K]", unless="TC⁰ = NL"),
     Outside("circuit value", "TC⁰", "complete for P, also under AC⁰ reductions: Ladner 1975 [K]", unless="P ⊆ TC⁰"),
     Outside("circuit value", "TC¹", "complete for P, also under AC⁰ reductions: Ladner 1975 [K]", unless="P ⊆ TC¹"),
     Outside("halting", "P/poly", "complete for RE, which contains EXPSPACE, which is not in P/poly: Kannan 1982 [K]"),
@@ -69,11 +70,19 @@ BELOW = (
     Below("regular languages", "P", "an automaton reads the word once [D]"),
     Below("circuit value", "P", "gate by gate [D]"),
     Below("halting", "RE", "by definition"),
+    Below("directed reachability", "TC¹", "squares of a matrix, log n times [D]"),
+    Below("directed reachability", "P", "breadth first [D]"),
     Below("PARITY", "MAJORITY", "Furst, Saxe & Sipser 1984 [K]", "by an AC⁰ reduction"),
     Below(
         "MAJORITY",
         "Dyck-1",
         "for each number, pad the word to balance if it has so many ones [D]",
+        "by an AC⁰ reduction",
+    ),
+    Below(
+        "word problem of S5",
+        "directed reachability",
+        "paths through a node for each prefix and state [D]",
         "by an AC⁰ reduction",
     ),
     Below("word problem of S5", "circuit value", "circuits for NC¹ are circuits [D]", "by an AC⁰ reduction"),

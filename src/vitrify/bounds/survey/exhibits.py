@@ -35,7 +35,7 @@ class Exhibit:
     def net(self, length: int) -> tuple[Any, Weights[Transformer]]:
         """Return the spec and the net for words up to a length."""
         spec = self.spec(length)
-        fixed = self.construction in ("parity", "star-free", "turing-any-length")
+        fixed = self.construction in ("parity", "parity-by-position", "star-free", "turing-any-length")
         choices: dict[str, Any] = {} if fixed else {"attention": self.attention}
         choices |= {"mode": self.mode} if self.mode else {}
         choices |= {"max_length": length} if isinstance(spec, Automaton | TuringMachine) else {}
@@ -79,6 +79,7 @@ EXHIBITS = (
     Exhibit("nested counts, norm", _fact(facts.BY_NORM), "counting", NESTED, mode="layernorm"),
     Exhibit("nested counts, norm, hard", _fact(facts.NORMED), "counting", NESTED, "hard", "layernorm"),
     Exhibit("parity", _fact(facts.TWO_LAYERS), "parity", _always(cyclic(2))),
+    Exhibit("parity at every length", _fact(facts.PARITY_AT_ALL, "hard"), "parity-by-position", _always(cyclic(2))),
     Exhibit("counter modulo 3", _fact(facts.COMMUTING), "commutative", _always(cyclic(3))),
     Exhibit("S3", _fact(facts.SOLVABLE, "softmax"), "cascade", _always(symmetric_group(3))),
     Exhibit("S3, hard", _fact(facts.SOLVABLE, "hard"), "cascade", _always(symmetric_group(3)), "hard"),

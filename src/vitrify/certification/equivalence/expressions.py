@@ -15,7 +15,17 @@ import numpy as np
 
 from vitrify.arrays import Bools, Ints
 from vitrify.certification.margins.values import Undecided
-from vitrify.spec.programs.expression import OPERATIONS, Expr, Pairs, Selector, Value, exact, function_of, parts
+from vitrify.spec.programs.expression import (
+    FETCHES,
+    OPERATIONS,
+    Expr,
+    Pairs,
+    Selector,
+    Value,
+    exact,
+    function_of,
+    parts,
+)
 from vitrify.spec.programs.program import Program
 from vitrify.spec.programs.selectors import Atom, conjunctions
 from vitrify.spec.programs.values import Values
@@ -23,7 +33,7 @@ from vitrify.spec.programs.values import Values
 MAX_ROWS = 1 << 21  # of the table of a function
 MAX_COMPARED = 1 << 17  # pairs of values for which two selections are compared
 MAX_MEANS = 1 << 14  # values of a mean
-FETCHES = ("aggregate", "mean", "first", "last", "width")
+READS = (*FETCHES, "width")  # a sum is a sum of widths
 Cut = tuple[int, ...]  # numbers of expressions
 ARRAYS: dict[str, Callable[..., Any]] = {
     "+": np.add,
@@ -102,7 +112,7 @@ class ProgramExpressions:
         typed = tuple((type(value).__name__, value) for value in domain)
         if table is not None:
             return node.op == "width", args, typed, table.tobytes()
-        if node.op not in FETCHES:
+        if node.op not in READS:
             return node.op
         inner = [self._numbers[id(arg)] for arg in node.args[1:]]
         grid = self._grid(leaves(node.args[0]), MAX_COMPARED)

@@ -1,12 +1,12 @@
-r"""Heads that run an operation of a program: `aggregate`, `first`, `last`, `mean` or `width` of a selector.
+r"""Heads that run an operation of a program: `aggregate`, `first`, `last`, `min`, `max`, `mean`, `width` of a selector.
 
 A head that selects keys runs an operation if for all values of the query's expressions and all those of the key's:
 
 - Selected keys are visible, and score more than all other visible ones.
 - BOS scores more than keys that are not selected, and less than selected ones; for a width, the same as these.
 - Of several selected keys: for `mean` and `width`, they score the same and share the weight. For `last`, a later one
-  scores more, or they score the same and ties go to the right; `first` is the other way round. For `aggregate`, their
-  values are the same, or the program has no value.
+  scores more, or they score the same and ties go to the right; `first` is the other way round. For `max` a larger
+  value scores more, for `min` a smaller one. For `aggregate`, their values are the same, or the program has no value.
 - The values are a table of what the operation reads (for a mean, a linear one); that of BOS is the default's.
 
 A width is written as $(b + n v) / (1 + n)$, where $n$ keys of value $v$ share the weight with BOS of value $b$. A head
@@ -28,7 +28,7 @@ from vitrify.certification.equivalence.ideal import EQUAL, HeadRule
 from vitrify.certification.equivalence.tables import ROUNDING, SAME, LinearRead, TokenContents
 from vitrify.certification.margins.values import Undecided
 from vitrify.net.attention import allowed_keys, weigh
-from vitrify.spec.programs.expression import Selector, Value
+from vitrify.spec.programs.expression import Expr, Selector, Value
 
 MAX_SCORES = 1 << 28  # compared for one head
 MAX_HELD = 1 << 21  # in memory at once
@@ -82,7 +82,7 @@ def _selects(head: HeadReads, node: int) -> tuple[Floats, Floats, int]:
     off = float(head.query.error @ (k_size + head.key.error) + head.key.error @ q_size)
     largest = float(q_size @ k_size + 1)
     tie, gap = 2 * off + TIED * largest, 2 * off + EQUAL * largest
-    where = _positions(source, k_cut)
+    where = _positions(source, k_cut) if op not in ("min", "max") else _ranks(source, operation, k_cut)
     order = None if where is None else np.argsort(where, kind="stable")
     shares = rule.head.attention != "hard" or rule.head.ties == "average"
     single = None if shares else {"right": "last", "left": "first"}[rule.head.ties]
@@ -108,10 +108,11 @@ def _selects(head: HeadReads, node: int) -> tuple[Floats, Floats, int]:
             raise Undecided("BOS may win where a key is selected")
         if op == "mean" and (not shares or spread > tie):
             raise Undecided("selected keys have different weights")
-        if op in ("first", "last") and (where is None or order is None) and (single != op or spread > tie):
+        ordered = op in ("first", "last", "min", "max")
+        if ordered and (where is None or order is None) and (single != op or spread > tie):
             raise Undecided(f"the {op} of the selected keys need not win")
-        if op in ("first", "last") and where is not None and order is not None:
-            _need_order(scores[:, order], chosen[:, order], where[order], gap, last=op == "last")
+        if ordered and where is not None and order is not None:
+            _need_order(scores[:, order], chosen[:, order], where[order], gap, last=op in ("last", "max"))
     return *_fetched(head, node), len(queries) * len(keys)
 
 
@@ -125,6 +126,14 @@ def _cuts(source: ProgramExpressions, selector: Selector, query: Cut, key: Cut) 
 def _positions(source: ProgramExpressions, cut: Cut) -> Ints | None:
     """Return the position of each combination of values, if it is one of the expressions."""
     return _flat(source, source.indices, cut)
+
+
+def _ranks(source: ProgramExpressions, operation: Expr, cut: Cut) -> Ints | None:
+    """Return the rank of the value that a key offers, for each combination of values of a cut, if they determine it."""
+    node = source.number(operation.args[1])
+    index = _flat(source, node, cut)
+    ranks = np.argsort(np.argsort([float(value) for value in source.domains[node]]))  # type: ignore[arg-type]  # numbers
+    return None if index is None else np.where(index < 0, -1, ranks[index])
 
 
 def _flat(source: ProgramExpressions, node: int, cut: Cut) -> Ints | None:

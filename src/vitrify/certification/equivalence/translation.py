@@ -45,7 +45,7 @@ import numpy as np
 
 from vitrify.arrays import Floats, Ints
 from vitrify.certification.equivalence.catalogue import SpecCase, SpecProof, lemma, product_of_states
-from vitrify.certification.equivalence.expressions import FETCHES, ProgramExpressions
+from vitrify.certification.equivalence.expressions import READS, ProgramExpressions
 from vitrify.certification.equivalence.ideal import HeadRule
 from vitrify.certification.equivalence.selections import MAX_HELD, HeadOutput, HeadReads, matched
 from vitrify.certification.equivalence.tables import ROUNDING, TokenContents, ValueTable
@@ -91,7 +91,7 @@ class _Translation:
         self.ahead = any(rule.head.mask not in ("causal", "strict") for rule in self.ideal.rules)
         places = self.ideal.positions[: net.pads]
         self.bos: tuple[Floats, Floats] = self.ideal.embed[[0]] + places, np.zeros_like(places)
-        self.operations = [n for n, node in enumerate(source.nodes) if node.op in FETCHES]
+        self.operations = [n for n, node in enumerate(source.nodes) if node.op in READS]
         self.instances = {"pairs of values, for sums of widths": source.checked} if source.checked else {}
 
     def all(self) -> None:
@@ -237,3 +237,12 @@ class _Translation:
                 right = best.sum() == 1 and logits[best][0] - logits[~best].max(initial=-np.inf) > 2 * off + oracle.TIE
             if not right:
                 raise Undecided(f"the answer where the result is {value!r} is not right")
+        if isinstance(spec, Program) and spec.empty is not None:
+            self._answer_to_the_empty_word(symbols[spec.empty])
+
+    def _answer_to_the_empty_word(self, symbol: str) -> None:
+        """Check the logits after BOS alone."""
+        best = np.array(self.case.net.output.symbols) == symbol
+        right, others = self.ideal.first_logits[best], self.ideal.first_logits[~best]
+        if right.size != 1 or right[0] - others.max(initial=-np.inf) <= self.case.oracle.TIE:
+            raise Undecided("the answer for the empty word is not right")

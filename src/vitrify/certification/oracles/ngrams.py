@@ -25,7 +25,7 @@ class NextTokenOracle(Oracle):
         self._word = model.ids((BEGIN, *net.inputs[1:]))  # input id → vocabulary id
 
     def tolerance(self) -> float:
-        return 1e-12 if self.exact else 1e-9
+        return max(1e-12 if self.exact else 1e-9, self.net.output.error)
 
     def known(self, words: Ints) -> Floats:
         """Return probabilities [word, prefix, symbol]; each distinct context is looked up once."""

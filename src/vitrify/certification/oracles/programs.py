@@ -20,7 +20,7 @@ from vitrify.spec.programs.values import Domain, symbols_of
 
 @oracle(Program)
 class ProgramOracle(Oracle):
-    """Outputs of a program at every position of a word; there is none before the first token."""
+    """Outputs of a program at every position of a word; before the first token, its answer for the empty word."""
 
     def __init__(self, program: Program, net: SequenceArchitecture) -> None:
         if net.max_length > program.length:
@@ -28,11 +28,18 @@ class ProgramOracle(Oracle):
                 f"the network reads {net.max_length} symbols, its program is for {program.length} at most"
             )
         values = program.values
-        self._compare(net, values[program.root], Batch(program.root, values))
+        domain = values[program.root]
+        empty = -1 if program.empty is None else domain.index(program.empty)
+        self._compare(net, domain, Batch(program.root, values), empty)
 
-    def _compare(self, net: SequenceArchitecture, domain: Domain, run: Callable[[Ints], Ints | Bools]) -> None:
-        """Judge a network by a function from letters [word, position] to indices of values in a domain."""
-        self.net, self._run = net, run
+    def _compare(
+        self, net: SequenceArchitecture, domain: Domain, run: Callable[[Ints], Ints | Bools], empty: int = -1
+    ) -> None:
+        """Judge a network by a function from letters [word, position] to indices of values in a domain.
+
+        `empty` is the index of the answer for the empty word, -1 if there is none.
+        """
+        self.net, self._run, self._empty = net, run, empty + 1
         self.answer = "number" if net.output.kind == "values" else "symbol"
         self._rows: Ints | Floats
         if self.answer == "number":
@@ -46,7 +53,9 @@ class ProgramOracle(Oracle):
         return self.TOLERANCE if self.answer == "number" else 0.0
 
     def known(self, words: Ints) -> Ints | Floats:
-        return self._rows[np.pad(self._run(words - 1).astype(np.int64) + 1, ((0, 0), (1, 0)))]
+        index = self._run(words - 1).astype(np.int64) + 1
+        first = 0 if words.shape[1] and self.net.looks_ahead else self._empty  # BOS alone, or what comes is not seen
+        return self._rows[np.pad(index, ((0, 0), (1, 0)), constant_values=((0, 0), (first, 0)))]
 
     def cases(self, rng: np.random.Generator, count: int) -> list[list[int]]:
         """Words of one letter repeated, at every length that is a power of two; one letter, then another.

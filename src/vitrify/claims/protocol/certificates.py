@@ -13,7 +13,7 @@ from vitrify.net.weights import Weights, has_positions
 
 WORK = 1e4  # multiplications of a check where the claim's own check is none of this net
 MAX_PAIRS = 1 << 11  # of states of a net and its spec that are searched here
-HEADS, PAIRS = 20, 120_000  # of nets whose margins are worked out here: heads, and pairs of positions that they compare
+HEADS, PAIRS = 20, 20_000  # of nets whose margins are worked out here: heads, and pairs of positions that they compare
 LEFT = "margins not tried here, the net is too large: 'vitrify certify' does it"
 
 

@@ -165,7 +165,7 @@ def guarded(page: Headline) -> Claim:
     refuse(code.path, value_problems(page, claim))
     guard = GuardedFunctions(code, claim)
     functions: dict[str, Any] = {name: guard.subjects(name) for name in SUBJECTS if getattr(claim, name)}
-    functions |= {name: guard.function(name) for name in (*RETURNS, "draw") if getattr(claim, name)}
+    functions |= {name: guard.function(name) for name in (*RETURNS, "draw", "figure") if getattr(claim, name)}
     return replace(claim, **functions, nulls=guard.nulls())
 
 

@@ -16,12 +16,11 @@ from vitrify.certification.checking import net_check, with_proof
 from vitrify.certification.checks.words import WordCheck
 from vitrify.certification.evidence import LARGEST_ERROR, Evidence, Quantity
 from vitrify.certification.mutation_test import single_weight_mutants
-from vitrify.claims.protocol.certificates import HEADS, MAX_PAIRS
+from vitrify.claims.protocol.certificates import HEADS, MAX_PAIRS, PAIRS
 from vitrify.net.architecture import Architecture
 from vitrify.net.weights import Weights, has_positions
 
 MUTANTS, NETS = 20, 5  # of a claim, and its nets that are mutated
-PAIRS = 20_000  # of positions that heads compare, in nets whose mutants are proved: slow where a head is broken
 WORK = 1e6  # multiplications of the check of a mutant
 MAX_COST, MAX_LENGTH = 3e5, 300  # multiplications per position and positions of nets whose checks are that cheap
 REJECTED, SURVIVORS = "random mutants of one weight that are rejected", "mutants that are not rejected"

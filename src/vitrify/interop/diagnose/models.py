@@ -32,6 +32,7 @@ import optax
 
 from vitrify.arrays import Array, Floats, Ints
 from vitrify.errors import InputError, VitrifyError
+from vitrify.interop.pretrained import UNBOUNDED, config_of, pretrained
 from vitrify.learn.measure import log_probabilities
 from vitrify.learn.recipe import Recipe
 from vitrify.optional import need
@@ -44,7 +45,6 @@ T = TypeVar("T")
 PyTree: TypeAlias = Any  # parameters or a state of JAX: nested dicts, tuples and lists of arrays
 DEFAULT_FACTORY = "make"
 SIZES = ("vocabulary", "length", "seed")  # what a factory takes
-UNBOUNDED = 1 << 30
 ACCELERATED = re.compile(r"\b(cuda|nvidia|gpu|triton|hip|rocm|mps|xpu|tpu)\b|cuda", re.IGNORECASE)
 Factory: TypeAlias = Callable[[int, int, int], object]  # of a vocabulary, a length and a seed
 USUAL = Recipe()  # the same clipping, warm-up and moments as for JAX
@@ -315,17 +315,11 @@ def folder(name: str, kind: str | None, device: str) -> Target:
 
     One that has only a configuration is an architecture, and is trained from the start in the task's vocabulary.
     """
-    path, transformers, torch = Path(name), need("transformers", "hf"), need("torch", "torch")
-    try:
-        config = transformers.AutoConfig.from_pretrained(path, local_files_only=True)
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path} must be a Hugging Face folder with a config.json: {_first(error)}") from None
+    transformers, path = need("transformers", "hf"), Path(name)
+    config = config_of(path)
     if not any(path.glob("*.safetensors")) and not any(path.glob("*.bin")):
         return Target(name, _from_config(transformers, config), kind, device=device)
-    try:
-        module = transformers.AutoModelForCausalLM.from_pretrained(path, local_files_only=True, dtype=torch.float32)
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path} must hold a causal language model: {_first(error)}") from None
+    module = pretrained(path)
 
     def make(vocabulary: int, length: int, seed: int) -> TokenMappedModel:
         del length
@@ -352,7 +346,3 @@ def _from_config(transformers: ModuleType, config: PretrainedConfig) -> Factory:
         return transformers.AutoModelForCausalLM.from_config(own)
 
     return make
-
-
-def _first(error: Exception) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]

@@ -19,7 +19,7 @@ from vitrify.claims import each_architecture_learns_what_its_theorems_allow as t
 from vitrify.claims.catalogue import find
 from vitrify.errors import InputError
 from vitrify.interop.diagnose.tasks import FLIP_FLOP, TRAINED, TWICE, DiagnosisTask
-from vitrify.learn.agreement import NO_GROUPS, PREDICTED, WORDS
+from vitrify.learn.agreement import CONDITIONS, COSTS, NO_GROUPS, PREDICTED
 from vitrify.learn.agreement import agreement as table_agreement
 from vitrify.learn.models.catalogue import Family
 from vitrify.report import wording
@@ -156,8 +156,6 @@ class Law(NamedTuple):
         return "can" if self.can else COSTS.get(self.id) or CONDITIONS.get(self.id) or "can't"
 
 
-COSTS: Mapping[str, str] = {**WORDS, "R14": "takes depth"}  # claims that say what it costs, not that it can't
-CONDITIONS: Mapping[str, str] = {"B8": "can't, if TC0 ≠ NC1"}
 CLAIMS: Mapping[tuple[str, str], str] = {  # of an id that several claims share, for a task; "" for all others
     ("R20", ""): "an_induction_head_takes_two_layers_of_constant_size",
     ("R24", ""): "any_automaton_runs_on_one_recurrent_layer",

@@ -38,6 +38,8 @@ def select(
     which: Which | None = None,
     mask: Mask = "causal",
     shares: bool = True,
+    order: Affine | None = None,
+    ranks: int = 0,
     name: str | None = None,
 ) -> Space:
     r"""Return the mean of a value over the positions where all tests hold, or the value at the last or first of them.
@@ -47,22 +49,25 @@ def select(
     more selected position; `none`, it has no role (a token is always selected, or all that can be read is the same).
     With `which`, hard attention breaks ties to the right or to the left; for other kinds the scores are multiplied by
     $T$ and the position is added or subtracted, so that two matches differ by at least 1, and any match beats any
-    mismatch by at least 1. With `shares`, equal weights matter, so that queries and keys must be exact.
+    mismatch by at least 1. An `order`, from 1 to `ranks` at tokens and 0 at BOS, takes the place of the position; equal
+    ranks share the weight. With `shares`, equal weights matter, so that queries and keys must be exact.
     """
-    length = float(net.max_length)
-    positional = any(net.is_positional(space) for test in tests for space in test.key.spaces)
+    length = float(net.max_length if order is None else ranks)
+    keys = [*(test.key for test in tests), *([] if order is None else [order])]
+    positional = any(net.is_positional(space) for key in keys for space in key.spaces)
     total = sum(test.top for test in tests)
     query, key = Affine.constant(np.zeros(0)), Affine.constant(np.zeros(0))
     for test in tests:
         query, key = query.beside(test.query), key.beside(test.key)
     bound = float(np.dot(query.bound, key.bound))
     ties: Ties = "average"
-    if which is not None and net.attention == "hard":
+    by_rank = which is not None and (order is not None or net.attention != "hard")
+    if which is not None and not by_rank:
         ties = "right" if which == "last" else "left"
-    if which is not None and net.attention != "hard":
+    if by_rank:
         sign = 1.0 if which == "last" else -1.0
         query = (query * length).beside(Affine.constant(sign))
-        key = key.beside(Affine.of({net.index: [[1.0]]}))
+        key = key.beside(Affine.of({net.index: [[1.0]]}) if order is None else order)
         level = length * total + (0.5 if which == "last" else -length - 0.5)
         bound = length * (bound + 1)
     else:
@@ -81,9 +86,9 @@ def select(
         bound=bound,
         mask=mask,
         ties=ties,
-        error=rounding_of_mean(net, writes) if which is None else 0.0,
+        error=rounding_of_mean(net, writes) if which is None or order is not None else 0.0,
         shares=shares and which is None,
-        attends_to=(which or "all") if not positional else None,
+        attends_to=(which if which and order is None else "all") if not positional else None,
     )
 
 

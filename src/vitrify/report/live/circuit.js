@@ -2,7 +2,8 @@
 // attend (W_Q W_K transposed, times its β), and what is copied where (W_V W_O).
 
 import { draw, make, number } from "./page.js";
-import { dense, groupsOf } from "./forward.js";
+import { dense } from "./arrays.js";
+import { groupsOf } from "./forward.js";
 import { dimensionNames, spacesAt } from "./story.js";
 
 const MOST = 36; // rows or columns drawn one by one; of more, one for each space

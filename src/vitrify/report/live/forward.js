@@ -1,5 +1,7 @@
 // The forward pass of a network in float64: what `vitrify.net` computes with NumPy, for one input at a time.
-// A matrix of activations is {rows, cols, data}; an array of the network keeps its non-zero entries by rows.
+// A matrix of activations is {rows, cols, data}; an array of the network keeps its non-zero entries (arrays.js).
+
+import { dense } from "./arrays.js";
 
 const matrix = (rows, cols, data = new Float64Array(rows * cols)) => ({ rows, cols, data });
 const rowOf = (m, at) => m.data.subarray(at * m.cols, (at + 1) * m.cols);
@@ -8,66 +10,6 @@ const fromRows = (rows, cols) => {
   rows.forEach((row, at) => out.data.set(row, at * cols));
   return out;
 };
-
-// Whole numbers packed seven bits to a byte, low bits first, as base64.
-function whole(text) {
-  const bytes = atob(text);
-  const numbers = [];
-  let value = 0;
-  let scale = 1;
-  for (let at = 0; at < bytes.length; at += 1) {
-    const byte = bytes.charCodeAt(at);
-    value += (byte & 127) * scale;
-    scale *= 128;
-    if (byte < 128) {
-      numbers.push(value);
-      value = 0;
-      scale = 1;
-    }
-  }
-  return numbers;
-}
-
-export function unpack(arrays) {
-  const entries = Object.entries(arrays).map(([name, { shape, gaps, codes, values }]) => {
-    const [steps, kinds] = [whole(gaps), whole(codes)];
-    let flat = -1;
-    return [name, sparse(shape, steps.map((step) => (flat += step + 1)), kinds.map((kind) => values[kind]))];
-  });
-  return Object.fromEntries(entries);
-}
-
-function sparse(shape, flat, values) {
-  const width = shape[shape.length - 1];
-  const rows = shape.slice(0, -1).reduce((product, size) => product * size, 1);
-  const starts = new Int32Array(rows + 1);
-  for (const at of flat) starts[Math.floor(at / width) + 1] += 1;
-  for (let row = 0; row < rows; row += 1) starts[row + 1] += starts[row];
-  return { shape, rows, width, starts, cols: Int32Array.from(flat, (at) => at % width), values: Float64Array.from(values) };
-}
-
-// The non-zero entries of an array, as [flat index, value].
-export function entriesOf(array) {
-  const found = [];
-  for (let row = 0; row < array.rows; row += 1) {
-    for (let at = array.starts[row]; at < array.starts[row + 1]; at += 1) found.push([row * array.width + array.cols[at], array.values[at]]);
-  }
-  return found;
-}
-
-// The same array with other values at some flat indices.
-export function withEntries(array, changes) {
-  const held = new Map(entriesOf(array));
-  for (const [at, value] of changes) held.set(at, value);
-  const kept = [...held].filter(([, value]) => value !== 0).sort(([one], [two]) => one - two);
-  return sparse(array.shape, kept.map(([at]) => at), kept.map(([, value]) => value));
-}
-
-export function dense(array, row) {
-  const out = new Float64Array(array.width);
-  for (let at = array.starts[row]; at < array.starts[row + 1]; at += 1) out[array.cols[at]] = array.values[at];
-  return out;
-}
 
 const flat = (array) => (array.rows === 1 ? dense(array, 0) : fromRows(Array.from({ length: array.rows }, (_, row) => dense(array, row)), array.width).data);
 

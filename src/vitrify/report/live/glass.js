@@ -56,7 +56,7 @@ async function next() {
 let noting = 0;
 
 function note() {
-  if (!state.net || !state.story) return;
+  if (!state.net || !state.story || location.protocol === "about:") return; // a frame in a notebook has no address
   const said = new URLSearchParams({ words: JSON.stringify(state.words), stop: state.story.stop.name });
   if (state.position !== null) said.set("position", state.position);
   if (state.source.packed && state.changes.length) said.set("changes", JSON.stringify(state.changes));

@@ -2,7 +2,8 @@
 
 import { find, make } from "./page.js";
 import { encoded, inPage } from "./source.js";
-import { forward, unpack } from "./forward.js";
+import { unpack } from "./arrays.js";
+import { forward } from "./forward.js";
 import { open, prepare, state } from "./glass.js";
 import { read } from "./typing.js";
 
@@ -24,6 +25,7 @@ globalThis.vitrify = { encoded, forward, inPage, unpack }; // for those who want
 
 const data = document.getElementById("net-data");
 if (data) {
+  const linked = location.hash.startsWith("#net?");
   state.check = check;
   prepare();
   find("copy")?.addEventListener("click", () => {
@@ -31,6 +33,6 @@ if (data) {
   });
   void open(inPage(JSON.parse(data.textContent))).then(() => {
     void check();
-    if (location.hash.startsWith("#net?")) document.getElementById("net").scrollIntoView();
+    if (linked) find("glass").scrollIntoView();
   });
 }

@@ -1,7 +1,8 @@
 // A network that is in the page: it answers the questions that the app's server answers for a network of its own.
 
 import { Refusal, number } from "./page.js";
-import { entriesOf, forward, unpack, withEntries } from "./forward.js";
+import { entriesOf, unpack, withEntries } from "./arrays.js";
+import { forward } from "./forward.js";
 import { answersOf, dimensionNames, largest, storyAt, tied } from "./story.js";
 
 const [ENTRIES, TRIED, PATIENCE] = [200, 400, 400]; // entries that are listed, inputs of a search for an error, its milliseconds

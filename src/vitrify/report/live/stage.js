@@ -10,7 +10,7 @@ const ABOUT = {
   attention: "Every head attends from each position (a row) to others (columns) and copies what it finds there into a space of its own.",
   recurrence: "The state goes from token to token; this is what it holds after each.",
   units: "Each hidden unit adds up what it reads. Where the sum is above 0 it fires, and writes into the stream.",
-  maps: "What every channel holds, pixel by pixel; darker is more.",
+  maps: "What every channel holds, pixel by pixel: the stronger the color, the more.",
   answer: "The answer is read from the stream, symbol by symbol. These are the spaces that it is read from.",
 };
 
@@ -119,7 +119,7 @@ function units(story) {
   const token = story.tokens[story.position - story.start];
   const line = [`At ${token}, position ${story.position}: ${fired} of ${count} units fire`];
   if (erased) line.push(`${erased} of them only clear dimensions for new spaces`);
-  if (expert !== null) line.unshift(`The expert “${expert}” was chosen`);
+  if (expert !== null) line.push(`the expert “${expert}” was chosen`);
   const said = make("p", {}, line.join("; ") + ".");
   if (!shown.length) return [said];
   const rows = shown.map((unit) =>

@@ -1,7 +1,8 @@
 // What a page shows of a run: one stop of it, its named spaces, heads, hidden units and answers, as plain data.
 // The app gets the same data from `vitrify.web.story`.
 
-import { dense, groupsOf } from "./forward.js";
+import { dense } from "./arrays.js";
+import { groupsOf } from "./forward.js";
 
 const [WINDOW, BARS, HEADS, UNNAMED, CHANNELS] = [64, 12, 32, 40, 48];
 const [UNITS, TERMS, SYMBOLS, SHOWN, LISTED] = [24, 8, 6, 12, 3];

@@ -1,241 +1,300 @@
-// A figure that answers: what is under the pointer, series that can be hidden, a part that can be looked at closely.
-// The drawing is the SVG in the page; beside it stand the names, numbers and places of its points.
+// Figures, drawn from the data beside them: at the width of the page, in its colours, with ticks for what is in view.
+// report/figures.py says what the data are. A plane is one pair of axes; a mark is what is drawn on them (marks.js).
 "use strict";
 (() => {
-  const NEAR = 40; // how far from a point, in points of the drawing, the pointer may be to mean it
-  const DRAG = 8; // how far a drag must go to mean a part
+  const { CHARACTER, DASHES, bend, cut, draw, named, paint, scale, short, spread, svg, symbol, ticks } = MARKS;
+  const MIN_PLANE = 300; // pixels that a plane is wide before planes go below each other
+  const NEAR = 40; // pixels from a point within which the pointer means it
+  const DRAG = 8; // pixels that a drag must go to mean a part
+  let clips = 0;
 
-  const SVG = "http://www.w3.org/2000/svg";
-  const rounded = (value) => (Number.isInteger(value) ? value.toLocaleString("en") : String(Number(value.toPrecision(4))));
-  const brief = (value) => (value === null ? "–" : rounded(value));
-  const named = (axis, value) => axis.names[String(value)] || brief(value);
-
-  function made(kind, attributes) {
-    const element = document.createElementNS(SVG, kind);
-    for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
-    return element;
+  function html(kind, name, ...children) {
+    const made = document.createElement(kind);
+    made.className = name;
+    made.append(...children);
+    return made;
   }
 
-  function start(plot) {
-    const svg = plot.querySelector("svg");
-    const data = JSON.parse(plot.querySelector(".plot-data").textContent);
-    const readout = plot.querySelector(".readout");
-    const whole = [0, 0, ...data.size];
-    let view = [...whole];
-    let chosen = null; // what the keys stand on: the place of a series in `series`, and of a point in it
-    let from = null; // where a drag began
-    const hidden = new Set();
-    const series = data.planes.flatMap((plane) => plane.series.map((each) => ({ plane, ...each })));
-    const mark = made("circle", { r: 5, fill: "none", stroke: "#1c2329", "stroke-width": 1.6, visibility: "hidden" });
-    const frame = made("rect", { fill: "#0b6470", "fill-opacity": 0.12, stroke: "#0b6470", visibility: "hidden" });
-    svg.append(mark, frame);
-    plot.classList.add("ready");
-
-    // Places -------------------------------------------------------------------------------------------------------
-    function place(event) {
-      const spot = new DOMPoint(event.clientX, event.clientY).matrixTransform(svg.getScreenCTM().inverse());
-      return [spot.x, spot.y];
+  // A plane --------------------------------------------------------------------------------------------------------
+  class Plane {
+    constructor(figure, data) {
+      Object.assign(this, { figure, data, chosen: null, from: null });
+      this.home = [data.x, data.y].map((axis) => axis.limits.map(bend(axis)[0]));
+      this.view = this.home;
+      this.element = html("div", "plane");
+      this.area = html("div", "area");
+      this.area.tabIndex = 0;
+      this.area.setAttribute("role", "group");
+      this.area.setAttribute("aria-label", `${data.title || data.y.label || "figure"}: left and right step through the points, up and down through the series, plus and minus zoom, 0 resets`);
+      if (data.title) this.element.append(html("p", "plane-title", data.title));
+      if (data.legend.length) this.element.append(figure.entries(data.legend));
+      for (const { scale: shown } of data.marks.filter((mark) => mark.kind === "matrix" && mark.scale?.label)) {
+        this.element.append(html("p", "side", `colour: ${shown.label}, ${short(shown.range[0])} to ${short(shown.range[1])}`));
+      }
+      if (data.y.label) this.element.append(html("p", "side", `↑ ${data.y.label}`));
+      this.element.append(this.area);
+      if (data.x.label) this.element.append(html("p", "side right", `${data.x.label} →`));
+      this.series = data.marks.filter((mark) => mark.x?.length && mark.y?.length && ["line", "points"].includes(mark.kind));
+      this.listen();
     }
 
-    function look(next) {
-      const width = Math.min(Math.max(next[2], whole[2] / 50), whole[2]);
-      const height = Math.min(Math.max(next[3], whole[3] / 50), whole[3]);
-      const left = Math.min(Math.max(next[0], 0), whole[2] - width);
-      const top = Math.min(Math.max(next[1], 0), whole[3] - height);
-      view = [left, top, width, height];
-      svg.setAttribute("viewBox", view.map((number) => number.toFixed(2)).join(" "));
-      mark.setAttribute("r", (5 * width) / whole[2]);
-      plot.classList.toggle("close", width < whole[2]);
+    draw() {
+      const { data } = this;
+      const width = this.area.clientWidth || MIN_PLANE;
+      const most = Math.floor((width * 0.42) / CHARACTER);
+      const rows = ticks(data.y, ...this.ends(1), 5).map((value) => cut(named(data.y, value), most));
+      const left = Math.max(...rows.map((each) => each.length), 2) * CHARACTER + 10;
+      const inner = width - left - 12;
+      const count = Math.max(2, Math.min(8, Math.floor(inner / 62)));
+      const marked = ticks(data.x, ...this.ends(0), count).map((value) => named(data.x, value));
+      const longest = Math.max(...marked.map((each) => each.length), 1);
+      const turned = Object.keys(data.x.names).length && longest * CHARACTER > inner / marked.length;
+      const bottom = turned ? Math.min(longest, 20) * 4.8 + 16 : 24;
+      const tall = Math.max(190, Math.min(430, inner * data.ratio));
+      const x = scale(data.x, this.view[0], left, left + inner, count);
+      const y = scale(data.y, this.view[1], 8 + tall, 8, Math.max(3, Math.min(6, Math.floor(tall / 45))));
+      Object.assign(this, { x, y });
+      const drawing = svg("svg", { width, height: tall + 8 + bottom, viewBox: `0 0 ${width} ${tall + 8 + bottom}`, "aria-hidden": "true" });
+      for (const value of x.ticks) {
+        const px = x.place(value);
+        const text = cut(named(data.x, value), turned ? Math.min(20, Math.floor(px / (0.8 * CHARACTER))) : 99);
+        drawing.append(svg("path", { class: "grid", d: `M${px},8V${8 + tall}` }));
+        const place = turned ? { transform: `translate(${px + 4},${tall + 20}) rotate(-35)`, "text-anchor": "end" } : { x: px, y: tall + 24, "text-anchor": "middle" };
+        drawing.append(svg("text", { class: "tick", ...place }, text));
+      }
+      for (const value of y.ticks) {
+        drawing.append(svg("path", { class: "grid", d: `M${left},${y.place(value)}H${left + inner}` }));
+        drawing.append(svg("text", { class: "tick", x: left - 6, y: y.place(value) + 4, "text-anchor": "end" }, cut(named(data.y, value), most)));
+      }
+      const clip = `clip-${(clips += 1)}`;
+      drawing.append(svg("clipPath", { id: clip }, svg("rect", { x: left - 4, y: 4, width: inner + 8, height: tall + 8 })));
+      const inside = svg("g", { "clip-path": `url(#${clip})` });
+      const grid = data.marks.find((mark) => mark.kind === "matrix");
+      if (grid) drawing.querySelectorAll(".grid").forEach((line) => line.remove());
+      const cell = grid && [inner / grid.levels[0].length, tall / grid.levels.length];
+      for (const mark of data.marks) if (!this.figure.hidden.has(mark.name)) inside.append(...draw(mark, x, y, cell));
+      if (!grid) spread([...inside.querySelectorAll("text.note")]);
+      this.ring = svg("circle", { class: "ring", r: 6, visibility: "hidden" });
+      this.frame = svg("rect", { class: "frame", visibility: "hidden" });
+      drawing.append(inside, this.ring, this.frame);
+      this.area.replaceChildren(drawing);
     }
 
-    function zoom(factor, [x, y]) {
-      look([x - (x - view[0]) * factor, y - (y - view[1]) * factor, view[2] * factor, view[3] * factor]);
+    ends(side) {
+      const back = bend(side ? this.data.y : this.data.x)[1];
+      return [Math.min(...this.view[side]), Math.max(...this.view[side])].map(back);
+    }
+
+    look(view) {
+      this.view = view;
+      this.element.classList.toggle("close", view !== this.home);
+      this.figure.quiet();
+      this.draw();
+    }
+
+    zoom(factor, [x, y]) {
+      const wide = Math.abs((this.view[0][1] - this.view[0][0]) / (this.home[0][1] - this.home[0][0])) * factor;
+      if (wide >= 1) return this.look(this.home);
+      if (wide < 0.02) return undefined;
+      const at = [[x, this.x], [y, this.y]].map(([spot, own], side) => {
+        const share = (spot - own.from) / (own.to - own.from);
+        return this.view[side][0] + share * (this.view[side][1] - this.view[side][0]);
+      });
+      return this.look(this.view.map((pair, side) => pair.map((end) => at[side] + (end - at[side]) * factor)));
     }
 
     // Reading ------------------------------------------------------------------------------------------------------
-    function say(text, [x, y]) {
-      readout.textContent = text;
-      readout.hidden = false;
-      const spot = new DOMPoint(x, y).matrixTransform(svg.getScreenCTM());
-      const box = plot.getBoundingClientRect();
-      const left = Math.min(Math.max(spot.x - box.left + 12, 4), box.width - readout.offsetWidth - 4);
-      const above = spot.y - box.top - readout.offsetHeight - 10;
-      const top = above > 4 ? above : spot.y - box.top + 14;
-      readout.style.transform = `translate(${left}px, ${top}px)`;
+    tell(which, at) {
+      const { data, x, y } = this;
+      const mark = this.series[which];
+      const [px, py] = [x.place(mark.x[at]), y.place(mark.y[at])];
+      this.chosen = [which, at];
+      for (const [name, value] of Object.entries({ cx: px, cy: py, visibility: "visible" })) this.ring.setAttribute(name, value);
+      const lines = [mark.name, `${data.x.label || "x"}: ${named(data.x, mark.x[at])}`, `${data.y.label || "y"}: ${named(data.y, mark.y[at])}`];
+      this.figure.say(lines.filter(Boolean).join("\n"), this.area, [px, py]);
     }
 
-    function quiet() {
-      readout.hidden = true;
-      mark.setAttribute("visibility", "hidden");
-    }
-
-    function tell(each, at) {
-      const { plane } = each;
-      const [x, y] = each.points[at];
-      const lines = [each.name, `${plane.x.label || "x"}: ${named(plane.x, x)}`, `${plane.y.label || "y"}: ${named(plane.y, y)}`];
-      mark.setAttribute("cx", each.at[at][0]);
-      mark.setAttribute("cy", each.at[at][1]);
-      mark.setAttribute("visibility", "visible");
-      say(lines.filter(Boolean).join("\n"), each.at[at]);
-    }
-
-    function nearest([x, y]) {
-      let best = null;
-      let least = (NEAR * view[2]) / whole[2];
-      series.forEach((each, which) => {
-        const [left, top, right, bottom] = each.plane.box;
-        if (hidden.has(each.name) || x < left - 5 || x > right + 5 || y < top - 5 || y > bottom + 5) return;
-        each.at.forEach(([px, py], at) => {
-          const far = Math.hypot(px - x, py - y);
-          if (far < least) [least, best] = [far, [which, at]];
+    read(spot) {
+      let [best, least] = [null, NEAR];
+      this.series.forEach((mark, which) => {
+        if (this.figure.hidden.has(mark.name)) return;
+        mark.x.forEach((value, at) => {
+          if (!this.x.shown(value) || !this.y.shown(mark.y[at])) return;
+          const far = Math.hypot(this.x.place(value) - spot[0], this.y.place(mark.y[at]) - spot[1]);
+          if (far < least) [best, least] = [[which, at], far];
         });
       });
-      return best;
+      if (best) return this.tell(...best);
+      this.figure.quiet();
+      const grid = this.data.marks.find((mark) => mark.kind === "matrix");
+      if (!grid) return undefined;
+      const [left, bottom, right, top] = grid.ends;
+      const [rows, columns] = [grid.values.length, grid.values[0].length];
+      const across = Math.floor(((this.x.value(spot[0]) - left) / (right - left)) * columns);
+      const down = Math.floor(((this.y.value(spot[1]) - top) / (bottom - top)) * rows);
+      const value = grid.values[down]?.[across];
+      if (value === undefined) return undefined;
+      const sides = [this.data.x.names[across] ?? `column ${across + 1}`, this.data.y.names[down] ?? `row ${down + 1}`];
+      return this.figure.say([...sides, value === null ? "–" : short(value)].join("\n"), this.area, spot);
     }
 
-    function cell([x, y]) {
-      for (const plane of data.planes) {
-        for (const { corners, values } of plane.images) {
-          const [[left, top], [right, bottom]] = corners;
-          const row = Math.floor(((y - top) / (bottom - top)) * values.length);
-          const column = Math.floor(((x - left) / (right - left)) * values[0].length);
-          if (values[row] === undefined || values[row][column] === undefined) continue;
-          const sides = [plane.x.names[column] ?? `column ${column + 1}`, plane.y.names[row] ?? `row ${row + 1}`];
-          return [...sides, brief(values[row][column])].join("\n");
-        }
-      }
-      return null;
+    step(along, across) {
+      const seen = this.series.map((mark, which) => which).filter((which) => !this.figure.hidden.has(this.series[which].name));
+      if (!seen.length) return;
+      const now = Math.max(this.chosen ? seen.indexOf(this.chosen[0]) : 0, 0);
+      const which = seen[(now + across + seen.length) % seen.length];
+      const count = this.series[which].x.length;
+      this.tell(which, ((this.chosen ? Math.min(this.chosen[1], count - 1) + along : 0) + count) % count);
     }
 
-    // Series -------------------------------------------------------------------------------------------------------
-    function toggle(name) {
-      if (!hidden.delete(name)) hidden.add(name);
-      for (const each of series) {
-        const drawn = document.getElementById(each.id);
-        if (drawn && each.name === name) drawn.toggleAttribute("data-hidden", hidden.has(name));
-      }
-      for (const entry of svg.querySelectorAll(".entry")) {
-        if (entry.dataset.name === name) {
-          entry.classList.toggle("off", hidden.has(name));
-          entry.setAttribute("aria-pressed", String(!hidden.has(name)));
-        }
-      }
-      quiet();
-    }
-
-    for (const { name, id } of data.legend) {
-      if (!series.some((each) => each.name === name)) continue;
-      const text = document.getElementById(`plot-name-${id}`);
-      const sign = document.getElementById(`plot-sign-${id}`);
-      for (const entry of [text, sign].filter(Boolean)) {
-        entry.classList.add("entry");
-        entry.dataset.name = name;
-        entry.addEventListener("click", () => toggle(name));
-      }
-      if (!text) continue;
-      const box = text.getBBox();
-      text.append(made("rect", { x: box.x, y: box.y, width: box.width, height: box.height, "fill-opacity": 0 }));
-      text.setAttribute("tabindex", "0");
-      text.setAttribute("role", "button");
-      text.setAttribute("aria-pressed", "true");
-      text.setAttribute("aria-label", `series ${name}`);
-      text.addEventListener("keydown", (event) => {
-        if (event.key !== "Enter" && event.key !== " ") return;
+    listen() {
+      const { area } = this;
+      const place = (event) => {
+        const edge = area.getBoundingClientRect();
+        return [event.clientX - edge.left, event.clientY - edge.top];
+      };
+      area.addEventListener("pointerdown", (event) => {
+        if (event.pointerType === "touch") return this.read(place(event));
+        if (event.button) return undefined;
+        this.from = place(event);
+        return area.setPointerCapture(event.pointerId);
+      });
+      area.addEventListener("pointermove", (event) => {
+        const spot = place(event);
+        if (!this.from) return this.read(spot);
+        const [x, y] = [0, 1].map((side) => Math.min(this.from[side], spot[side]));
+        const [width, height] = [0, 1].map((side) => Math.abs(this.from[side] - spot[side]));
+        for (const [name, value] of Object.entries({ x, y, width, height, visibility: "visible" })) this.frame.setAttribute(name, value);
+        return undefined;
+      });
+      area.addEventListener("pointerup", (event) => {
+        const [from, spot] = [this.from, place(event)];
+        this.from = null;
+        if (!from) return;
+        this.frame.setAttribute("visibility", "hidden");
+        if (Math.abs(from[0] - spot[0]) < DRAG || Math.abs(from[1] - spot[1]) < DRAG) return;
+        const sides = [[this.x, this.data.x], [this.y, this.data.y]];
+        this.look(sides.map(([own, axis], side) => {
+          const ends = [from[side], spot[side]].map((at) => bend(axis)[0](own.value(at)));
+          return ends.sort((one, two) => (one - two) * Math.sign(this.home[side][1] - this.home[side][0]));
+        }));
+      });
+      area.addEventListener("pointerleave", () => this.figure.quiet());
+      area.addEventListener("dblclick", () => this.look(this.home));
+      area.addEventListener("wheel", (event) => {
+        // The page scrolls on, unless the plane is looked at closely or the wheel is meant for it.
+        if (!event.ctrlKey && this.view === this.home) return;
         event.preventDefault();
-        event.stopPropagation();
-        toggle(name);
+        this.zoom(Math.exp(event.deltaY / 400), place(event));
+      }, { passive: false });
+      const middle = () => [(this.x.from + this.x.to) / 2, (this.y.from + this.y.to) / 2];
+      const keys = {
+        ArrowRight: () => this.step(1, 0),
+        ArrowLeft: () => this.step(-1, 0),
+        ArrowDown: () => this.step(0, 1),
+        ArrowUp: () => this.step(0, -1),
+        "+": () => this.zoom(0.8, middle()),
+        "-": () => this.zoom(1.25, middle()),
+        0: () => this.look(this.home),
+        Escape: () => this.figure.quiet(),
+      };
+      area.addEventListener("keydown", (event) => {
+        if (event.ctrlKey || event.metaKey || event.altKey || !keys[event.key]) return;
+        event.preventDefault();
+        keys[event.key]();
       });
     }
-    if (svg.querySelector(".entry")) svg.setAttribute("role", "group");
-
-    // Pointer ------------------------------------------------------------------------------------------------------
-    svg.addEventListener("pointerdown", (event) => {
-      if (event.button !== 0 || event.pointerType === "touch" || event.target.closest(".entry")) return;
-      from = place(event);
-      svg.setPointerCapture(event.pointerId);
-    });
-
-    svg.addEventListener("pointermove", (event) => {
-      const spot = place(event);
-      if (from) {
-        const [x, y] = [0, 1].map((side) => Math.min(from[side], spot[side]));
-        const [width, height] = [0, 1].map((side) => Math.abs(from[side] - spot[side]));
-        for (const [name, value] of Object.entries({ x, y, width, height, visibility: "visible" })) {
-          frame.setAttribute(name, value);
-        }
-        return;
-      }
-      const found = nearest(spot);
-      if (found) {
-        chosen = found;
-        tell(series[found[0]], found[1]);
-        return;
-      }
-      quiet();
-      const said = cell(spot);
-      if (said) say(said, spot);
-    });
-
-    svg.addEventListener("pointerup", (event) => {
-      if (!from) return;
-      const spot = place(event);
-      const [width, height] = [0, 1].map((side) => Math.abs(from[side] - spot[side]));
-      frame.setAttribute("visibility", "hidden");
-      const least = (DRAG * view[2]) / whole[2];
-      if (width > least && height > least) {
-        const scale = Math.max(width / whole[2], height / whole[3]);
-        const middle = [0, 1].map((side) => (from[side] + spot[side]) / 2);
-        look([middle[0] - (scale * whole[2]) / 2, middle[1] - (scale * whole[3]) / 2, scale * whole[2], scale * whole[3]]);
-      }
-      from = null;
-    });
-
-    svg.addEventListener("pointerleave", quiet);
-    svg.addEventListener("dblclick", () => look(whole));
-    plot.addEventListener(
-      "wheel",
-      (event) => {
-        // The page scrolls on, unless the figure is looked at closely or the wheel is meant for it.
-        if (!event.ctrlKey && !plot.classList.contains("close") && document.activeElement !== plot) return;
-        event.preventDefault();
-        zoom(Math.exp(event.deltaY / 400), place(event));
-      },
-      { passive: false },
-    );
-
-    // Keys ---------------------------------------------------------------------------------------------------------
-    const pointed = series.map((each, which) => [each, which]).filter(([each]) => each.points.length);
-
-    function step(along, across) {
-      const seen = pointed.filter(([each]) => !hidden.has(each.name));
-      if (!seen.length) return;
-      const now = Math.max(chosen ? seen.findIndex(([, which]) => which === chosen[0]) : 0, 0);
-      const [each, which] = seen[(now + across + seen.length) % seen.length];
-      const at = chosen ? Math.min(chosen[1], each.points.length - 1) + along : 0;
-      chosen = [which, (at + each.points.length) % each.points.length];
-      tell(each, chosen[1]);
-    }
-
-    const middle = () => [view[0] + view[2] / 2, view[1] + view[3] / 2];
-    const keys = {
-      ArrowRight: () => step(1, 0),
-      ArrowLeft: () => step(-1, 0),
-      ArrowDown: () => step(0, 1),
-      ArrowUp: () => step(0, -1),
-      "+": () => zoom(0.8, chosen ? series[chosen[0]].at[chosen[1]] : middle()),
-      "-": () => zoom(1.25, middle()),
-      0: () => look(whole),
-      Escape: quiet,
-    };
-    plot.addEventListener("keydown", (event) => {
-      if (event.target !== plot || event.ctrlKey || event.metaKey || event.altKey) return;
-      const act = keys[event.key];
-      if (!act) return;
-      event.preventDefault();
-      act();
-    });
   }
 
-  document.querySelectorAll(".plot").forEach(start);
+  // A figure -------------------------------------------------------------------------------------------------------
+  class Figure {
+    constructor(plot) {
+      this.plot = plot;
+      this.data = JSON.parse(plot.querySelector(".plot-data").textContent);
+      this.hidden = new Set();
+      this.readout = plot.querySelector(".readout");
+      this.planes = this.data.planes.map((data) => new Plane(this, data));
+      this.grid = html("div", this.planes.length > 1 ? "planes" : "planes single", ...this.planes.map((plane) => plane.element));
+      if (this.data.title) plot.append(html("p", "plot-title", this.data.title));
+      if (this.data.legend.length) plot.append(this.entries(this.data.legend));
+      plot.append(this.grid);
+      if (this.data.slider?.length) plot.prepend(this.slider(this.data.slider));
+      plot.classList.add("ready");
+      new ResizeObserver(() => this.draw()).observe(plot);
+    }
+
+    /** A slider that shows one plane at a time. */
+    slider(names) {
+      const range = html("input", "frames");
+      const name = html("output", "frame-name");
+      Object.assign(range, { type: "range", min: 0, max: names.length - 1, value: 0 });
+      range.setAttribute("aria-label", "which picture");
+      const show = () => {
+        name.textContent = names[range.value];
+        this.planes.forEach((plane, at) => (plane.element.hidden = at !== Number(range.value)));
+        this.quiet();
+        this.planes[range.value].draw();
+      };
+      range.addEventListener("input", show);
+      this.data.columns = 1;
+      setTimeout(show);
+      return html("p", "sliding", range, name);
+    }
+
+    draw() {
+      const width = this.plot.clientWidth;
+      if (width === this.width) return;
+      this.width = width;
+      const columns = Math.max(1, Math.min(this.data.columns, this.planes.length, Math.floor(width / MIN_PLANE)));
+      this.grid.style.gridTemplateColumns = `repeat(${columns}, minmax(0, 1fr))`;
+      for (const plane of this.planes) plane.draw();
+    }
+
+    /** A legend whose names hide and show the series that have them. */
+    entries(legend) {
+      const all = html("p", "entries");
+      for (const entry of legend) {
+        const mark = { kind: entry.marker && entry.marker !== "None" ? "points" : "line", x: [0], y: [0], size: 8, ...entry };
+        const sign = svg("svg", { width: 18, height: 10, "aria-hidden": "true" });
+        if (mark.kind === "points") sign.append(symbol(entry.marker, 9, 5, 8, { fill: paint(entry.color) }));
+        else sign.append(svg("path", { d: "M0,5H18", fill: "none", stroke: paint(entry.color), "stroke-width": 2.4, "stroke-dasharray": DASHES[entry.dash] }));
+        const own = this.data.planes.some((plane) => plane.marks.some((each) => each.name === entry.name));
+        const made = html(own ? "button" : "span", "entry", sign, entry.name);
+        if (own) {
+          made.type = "button";
+          made.setAttribute("aria-pressed", "true");
+          made.addEventListener("click", () => this.toggle(entry.name));
+        }
+        all.append(made);
+      }
+      return all;
+    }
+
+    toggle(name) {
+      if (!this.hidden.delete(name)) this.hidden.add(name);
+      for (const entry of this.plot.querySelectorAll("button.entry")) {
+        if (entry.textContent === name) entry.setAttribute("aria-pressed", String(!this.hidden.has(name)));
+      }
+      this.quiet();
+      for (const plane of this.planes) plane.draw();
+    }
+
+    say(text, area, [x, y]) {
+      const { readout } = this;
+      readout.textContent = text;
+      readout.hidden = false;
+      const [edge, own] = [this.plot.getBoundingClientRect(), area.getBoundingClientRect()];
+      const left = Math.min(Math.max(own.left - edge.left + x + 12, 4), edge.width - readout.offsetWidth - 4);
+      const above = own.top - edge.top + y - readout.offsetHeight - 10;
+      readout.style.transform = `translate(${left}px, ${above > 4 ? above : own.top - edge.top + y + 14}px)`;
+    }
+
+    quiet() {
+      this.readout.hidden = true;
+      for (const plane of this.planes) plane.ring?.setAttribute("visibility", "hidden");
+    }
+  }
+
+  document.querySelectorAll(".plot").forEach((plot) => new Figure(plot));
   document.querySelectorAll(".only-script").forEach((element) => (element.hidden = false));
 })();

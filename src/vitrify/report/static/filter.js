@@ -9,10 +9,17 @@
   const count = document.getElementById("filter-count");
   const none = document.getElementById("filter-none");
 
+  // All words of the claims come in a file of their own, once somebody begins to look for one.
+  function fetchWords() {
+    if (window.CLAIM_WORDS || document.getElementById("words")) return;
+    document.head.append(Object.assign(document.createElement("script"), { id: "words", src: "words.js", onload: apply }));
+  }
+
   function fits(claim, words) {
     const own = claim.dataset;
+    const known = words.length ? (window.CLAIM_WORDS?.[own.name] ?? claim.textContent.toLowerCase()) : "";
     return (
-      words.every((word) => own.words.includes(word)) &&
+      words.every((word) => known.includes(word)) &&
       (!part.value || own.part === part.value) &&
       (!verdict.value || own.verdict === verdict.value) &&
       (!kind.value || own.kind.split(" ").includes(kind.value))
@@ -21,6 +28,7 @@
 
   function apply() {
     const words = text.value.toLowerCase().split(/\s+/).filter(Boolean);
+    if (words.length) fetchWords();
     let shown = 0;
     for (const claim of claims) {
       claim.hidden = !fits(claim, words);
@@ -53,6 +61,7 @@
   recall();
   apply();
   form.addEventListener("input", apply);
+  text.addEventListener("focus", fetchWords);
   form.addEventListener("submit", (event) => event.preventDefault());
   form.addEventListener("reset", () => requestAnimationFrame(apply));
   window.addEventListener("hashchange", () => {

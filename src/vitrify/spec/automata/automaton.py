@@ -12,7 +12,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import ClassVar, TypeVar
+from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 import numpy as np
 
@@ -23,6 +23,9 @@ from vitrify.spec.automata.groups import commute
 from vitrify.spec.formats.text import refuse_any, refuse_suffix
 from vitrify.spec.graphs import reached
 from vitrify.spec.kinds import ANSWERS, Kind, Meaning, PrefixStates, Spec
+
+if TYPE_CHECKING:
+    from vitrify.spec.automata.legal import LegalWords
 
 S = TypeVar("S", bound=Hashable)
 
@@ -163,14 +166,12 @@ class Automaton(Spec):
 
         Of networks that say what may come next: the letters that begin the rest of an accepted word, or its end.
         """
-        from vitrify.spec.automata.legal import LegalWords
-
         steps = PrefixStates(self.initial, lambda state, letter: self.transitions[state][self._letter_number[letter]])
         states = Meaning("symbol", self.alphabet, self.states, self.run, None, self.accepting_states, steps)
         last = replace(states, after=lambda word: (self.run(word)[-1],) * (len(word) + 1), states=None)
         begun = PrefixStates((self.initial, False), lambda state, letter: (steps.step(state[0], letter), True))
         member = replace(states, outputs=ANSWERS, accepting=(), after=self._accepted, states=begun)
-        return {"recognizer": states, "class": last, "transducer": member, "next": LegalWords(self).meaning()}
+        return {"recognizer": states, "class": last, "transducer": member, "next": self.words.meaning()}
 
     def _accepted(self, word: Sequence[str]) -> tuple[str | None, ...]:
         """Return after every letter whether the word so far is accepted; None before the first."""
@@ -216,6 +217,13 @@ class Automaton(Spec):
     # Properties
 
     @property
+    def words(self) -> LegalWords:
+        """Its words as a language: language models, log-probabilities under laws of length, edit distances."""
+        from vitrify.spec.automata.legal import LegalWords
+
+        return LegalWords(self)
+
+    @property
     def initial_state(self) -> str:
         """The name of the initial state."""
         return self.states[self.initial]
@@ -259,7 +267,10 @@ class Automaton(Spec):
 
     def reachable(self) -> Automaton:
         """Return the automaton without the states that no word reaches; names and order stay."""
-        order = sorted(reached([self.initial], self.transitions.__getitem__))
+        return self.numbered(sorted(reached([self.initial], self.transitions.__getitem__)))
+
+    def numbered(self, order: Sequence[int]) -> Automaton:
+        """Return the automaton of some of the states, which no transition leaves, in this order."""
         number = {state: index for index, state in enumerate(order)}
         return Automaton(
             states=tuple(self.states[state] for state in order),

@@ -1,16 +1,30 @@
-"""The words of an automaton as a language that networks continue: which letters may come next, and where it may end."""
+r"""The words of an automaton as a language that networks continue: which letters may come next, and where it may end.
+
+Letters and the end have weights, by default 1. The language model gives each symbol that keeps a word completable a
+probability in proportion to its weight. Under a law of lengths $p(n)$, the word $y_1 \dots y_n$ has the probability
+$p(n) \prod_i w(y_i) / W_n$, where $W_n$ is the sum of such products over all words of the length.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
+from math import inf, log
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from vitrify.arrays import Floats
+from vitrify.errors import InputError
 from vitrify.spec.automata.automaton import Automaton
 from vitrify.spec.kinds import Meaning, PrefixStates, prefixes_by_length
 from vitrify.spec.ngrams.trie import END
+
+if TYPE_CHECKING:
+    from vitrify.spec.automata.probabilistic import ProbabilisticAutomaton
+    from vitrify.spec.automata.weighted import Following
 
 MEAN_LENGTH = 32  # letters of a random word before it goes to its end by the shortest way
 
@@ -63,6 +77,91 @@ class LegalWords:
         """Return the letters that may come after a prefix, and the end where it is a word."""
         state = self._after(word)
         return frozenset([*self._following(state), *([END] if state in self.automaton.accepting else [])])
+
+    def language_model(self, weights: Mapping[str, float] | None = None) -> ProbabilisticAutomaton:
+        """Return the automaton that continues words by what keeps them completable, in proportion to the weights.
+
+        A symbol without a weight has the weight 1; `END` is the end.
+
+        >>> model = LegalWords(Automaton.from_regex("ab*c")).language_model({"b": 3})
+        >>> model.probability("abc")
+        0.1875
+        """
+        from vitrify.spec.automata.probabilistic import ProbabilisticAutomaton
+        from vitrify.spec.automata.weighted import WeightedAutomaton
+
+        given = self._weights(weights)
+        if self._to_end[self.automaton.initial] is None:
+            raise InputError("no word is accepted, so there is none to continue")
+
+        def follow(state: int) -> Following[int]:
+            parts = {letter: given[letter] for letter in self._following(state)}
+            end = given[END] if state in self.automaton.accepting else Fraction(0)
+            total = sum(parts.values(), end)
+            if not total:
+                raise InputError(f"all that may follow in the state {self.automaton.states[state]} has the weight 0")
+            return [(y, self._target(state, y), w / total) for y, w in parts.items()], end / total
+
+        start, names = {self.automaton.initial: Fraction(1)}, self.automaton.states
+        exact = WeightedAutomaton.explore(start, follow, self.automaton.alphabet, lambda state: names[state])
+        return ProbabilisticAutomaton.of_weighted(exact)
+
+    def log_prob(
+        self, word: Sequence[str], lengths: Mapping[int, float], weights: Mapping[str, float] | None = None
+    ) -> float:
+        """Return the log-probability of a word if lengths have some probabilities, and weights decide among words.
+
+        >>> round(LegalWords(Automaton.from_regex("(0|1)*1")).log_prob("011", {2: 0.5, 3: 0.5}), 6)  # ln(0.5 / 4)
+        -2.079442
+        """
+        if lengths.get(len(word), 0) <= 0 or not self.automaton.accepts(word):
+            return -inf
+        given = self._weights(weights)
+        own = Fraction(1)
+        held = [Fraction(state in self.automaton.accepting) for state in self._range]
+        for letter in word:
+            own *= given[letter]
+            held = [
+                sum((given[y] * held[t] for y, t in zip(self.automaton.alphabet, row, strict=True)), Fraction(0))
+                for row in self.automaton.transitions
+            ]
+        share = own / held[self.automaton.initial] if own else Fraction(0)
+        return log(lengths[len(word)]) + log(share.numerator) - log(share.denominator) if share else -inf
+
+    def _weights(self, weights: Mapping[str, float] | None) -> dict[str, Fraction]:
+        symbols = (*self.automaton.alphabet, END)
+        for symbol, weight in (weights or {}).items():
+            if symbol not in symbols or not 0 <= weight < inf:
+                raise InputError(f"weights must be numbers from 0 for {', '.join(symbols)}, got {symbol!r}: {weight}")
+        return {symbol: Fraction((weights or {}).get(symbol, 1)) for symbol in symbols}
+
+    def _target(self, state: int, letter: str) -> int:
+        return self.automaton.transitions[state][self.automaton.alphabet.index(letter)]
+
+    def edit_distance(self, word: Sequence[str]) -> int | None:
+        """Return how many letters must be inserted, deleted or replaced to get a word; None if there is none.
+
+        >>> LegalWords(Automaton.from_regex("(ab)*")).edit_distance("abba")
+        2
+        """
+        table = self.automaton.table
+        after: Floats = np.full(len(table), inf)
+        after[self.automaton.initial] = 0
+        for letter in (None, *self.automaton.ids(word)):
+            before, after = after, after + 1  # deletion
+            if letter is None:
+                after = before
+            else:
+                np.minimum.at(after, table, (before + 1)[:, None])
+                np.minimum.at(after, table[:, letter], before)
+            while True:  # insertions
+                longer = after.copy()
+                np.minimum.at(longer, table, (after + 1)[:, None])
+                if (longer == after).all():
+                    break
+                after = longer
+        least = min((float(after[state]) for state in self.automaton.accepting), default=inf)
+        return None if least == inf else int(least)
 
     def prefixes(self, longest: int | None = None) -> Iterator[tuple[str, ...]]:
         return prefixes_by_length(lambda word: self._following(self._after(word)), longest)

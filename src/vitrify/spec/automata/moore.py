@@ -6,7 +6,8 @@ minimal machine, and `minimized` numbers its states breadth first, so that equal
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections import Counter
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -55,6 +56,18 @@ class MooreMachine:
         for _ in range(longest):
             states.append(table[states[-1]].reshape(-1))
         return [answers[each] for each in states]
+
+    def counted(self, dead: int, longest: int) -> Iterator[int]:
+        """Yield the number of words up to each length whose answer is not that of the dead state."""
+        alive, total = Counter({0: int(self.answers[0] != dead)}), 0
+        for _ in range(longest + 1):
+            total += alive.total()
+            yield total
+            after = Counter[int]()
+            for state, words in alive.items():
+                for target in self.transitions[state]:
+                    after[target] += words * (self.answers[target] != dead)
+            alive = after
 
     def minimized(self) -> MooreMachine:
         """Return the machine with the fewest states and the same answers, its states in breadth-first order."""

@@ -2,10 +2,10 @@ r"""RASP programs of selections and aggregations, position by position: syntax a
 
 A program is an expression over the positions of a word. `tokens` and `indices` (from 0) are expressions; element-wise
 functions of expressions are; and some operations read other positions through a *selector*, which
-determines the positions that each position attends to: `aggregate` (their common value), `mean` (the average of their
-numbers), `width` (their number), `first` and `last` (the value of the leftmost or rightmost of them). This is one
-language for programs of RASP (Weiss, Goldberg and Yahav 2021, arXiv 2106.06981), B-RASP (Yang, Chiang and Angluin 2024,
-arXiv 2310.13897) and C-RASP (Yang and Chiang 2024, arXiv 2404.04393).
+determines the positions that each position attends to: `aggregate` (their common value), `width` (their number),
+`mean`, `sum`, `min` and `max` (of their numbers), `first` and `last` (the value of the leftmost or rightmost of them).
+This is one language for programs of RASP (Weiss, Goldberg and Yahav 2021, arXiv 2106.06981), B-RASP (Yang, Chiang and
+Angluin 2024, arXiv 2310.13897) and C-RASP (Yang and Chiang 2024, arXiv 2404.04393).
 
 Expressions are interned: equal ones are one object, so shared parts are computed once.
 """
@@ -14,6 +14,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from fractions import Fraction
+from functools import reduce
+from operator import index
 from typing import Any, Self, TypeAlias
 from weakref import WeakValueDictionary
 
@@ -47,6 +49,8 @@ OPERATIONS: dict[str, Callable[..., Value]] = {
     "if": lambda a, c, b: a if c else b,
 }
 COMPARISONS = ("==", "!=", "<", "<=", ">", ">=")
+FETCHES = ("aggregate", "mean", "first", "last", "min", "max")  # one value of the selected positions, or a default
+CROSSES = (*FETCHES, "sum", "width")  # what reads other positions; the first argument is a selector
 
 
 def _typed(values: tuple[object, ...]) -> Hashable:
@@ -162,7 +166,7 @@ everywhere = Selector("all")
 
 def expression(value: Operand) -> Expr:
     """Return an expression unchanged, and any other value as a constant."""
-    return value if isinstance(value, Expr) else Expr("const", (), value)
+    return value if isinstance(value, Expr) else Expr("const", (), exact(value))
 
 
 def apply(function: Function, *args: Operand) -> Expr:
@@ -170,6 +174,10 @@ def apply(function: Function, *args: Operand) -> Expr:
     if isinstance(function, str) and function not in OPERATIONS:
         raise SpecError([f"there is no operation {function!r}; there are {', '.join(OPERATIONS)}"])
     inner = list(map(expression, args))
+    if function == "neg" and inner[0].op == "const" and isinstance(inner[0].data, int | Fraction):
+        return expression(-inner[0].data)  # a negative constant is one value, however it is written
+    if isinstance(function, str) and function in ("min", "max") and len(inner) > 2:
+        return reduce(lambda a, b: apply(function, a, b), inner)
     if isinstance(function, str) and function in ("and", "or"):  # one conjunction of many, not a chain of two each
         same = [isinstance(arg.data, str) and (arg.op, arg.data) == ("apply", function) for arg in inner]
         flat = [part for arg, nested in zip(inner, same, strict=True) for part in (arg.args if nested else (arg,))]
@@ -218,6 +226,21 @@ def first(selector: Selector, values: Operand, default: Value = None) -> Expr:
 def last(selector: Selector, values: Operand, default: Value = None) -> Expr:
     """Return the value at the rightmost selected position."""
     return Expr("last", (selector, expression(values)), default)
+
+
+def sum_of(selector: Selector, values: Operand) -> Expr:
+    """Return the sum of the numbers at the selected positions; 0 where none is selected."""
+    return Expr("sum", (selector, expression(values)))
+
+
+def min_of(selector: Selector, values: Operand, default: Value = None) -> Expr:
+    """Return the least of the numbers at the selected positions."""
+    return Expr("min", (selector, expression(values)), default)
+
+
+def max_of(selector: Selector, values: Operand, default: Value = None) -> Expr:
+    """Return the largest of the numbers at the selected positions."""
+    return Expr("max", (selector, expression(values)), default)
 
 
 def count(flag: Operand) -> Expr:
@@ -285,6 +308,8 @@ def _values(node: Expr, inner: list[Any], word: Word, positions: range) -> list[
         return [exact(function(*args)) for args in zip(*inner, strict=True)]
     if node.op == "width":
         return [sum(row) for row in inner[0]]
+    if node.op == "sum":
+        return [exact(sum(v for v, chosen in zip(inner[1], row, strict=True) if chosen)) for row in inner[0]]
     selected = [[value for value, chosen in zip(inner[1], row, strict=True) if chosen] for row in inner[0]]
     return [_joined(node, values) if values else node.data for values in selected]
 
@@ -292,6 +317,8 @@ def _values(node: Expr, inner: list[Any], word: Word, positions: range) -> list[
 def _joined(node: Expr, values: list[Any]) -> Any:
     if node.op == "mean":
         return exact(Fraction(sum(values)) / len(values))
+    if node.op in ("min", "max"):
+        return OPERATIONS[node.op](values)
     if node.op == "aggregate" and any(value != values[0] for value in values):
         several = ", ".join(sorted({str(value) for value in values}))
         raise AmbiguousAggregate(
@@ -312,10 +339,16 @@ def function_of(data: Function) -> Callable[..., Value]:
     return OPERATIONS[data] if isinstance(data, str) else data
 
 
-def exact(value: Value | float) -> Value:
+def exact(value: Any) -> Value:
     """Return an integer for a fraction with denominator 1, and any other value unchanged; floats are refused."""
     if isinstance(value, Fraction) and value.denominator == 1:
         return value.numerator
     if isinstance(value, float):
         raise SpecError([f"programs compute exactly: {value!r} is a float, use a Fraction"])
-    return value
+    if value is None or isinstance(value, bool | int | Fraction | str):
+        return value
+    try:
+        return index(value)  # whole numbers of NumPy
+    except TypeError:
+        message = f"a value is a truth value, a whole number, a Fraction, a string or None, not {value!r}"
+        raise SpecError([message]) from None

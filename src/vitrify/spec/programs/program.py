@@ -14,7 +14,7 @@ from vitrify.spec.formats.text import Problem, in_file, refuse_any
 from vitrify.spec.kinds import Kind, Meaning
 from vitrify.spec.programs.batch import Batch
 from vitrify.spec.programs.expression import Expr, Value, Word, evaluate, parts
-from vitrify.spec.programs.text import parse_program, program_text
+from vitrify.spec.programs.text import identifier, parse_program, program_text
 from vitrify.spec.programs.values import Values, symbols_of
 
 BEGIN = "<s>"
@@ -23,7 +23,11 @@ MAX_WORDS, MAX_LENGTH = 2_000, 1_024  # in the search for ambiguous aggregates: 
 
 @dataclass(frozen=True, eq=False)
 class Program(Headed):
-    """An expression for words over an alphabet, up to a length; `lines` are the lines of its parts in a text."""
+    """An expression for words over an alphabet, up to a length, and the answer for the empty word, if it has one.
+
+    `names` are those of its parts: spaces, heads and units that hold them get them as labels. `lines` are the lines of
+    its parts in a text.
+    """
 
     root: Expr
     alphabet: tuple[str, ...]
@@ -32,10 +36,27 @@ class Program(Headed):
     name: str = "program"
     values: Values = field(init=False, repr=False)
     lines: InitVar[Mapping[Expr, int] | None] = None
+    names: InitVar[Mapping[Expr, str] | None] = None
+    empty: Value = None
     suffix: ClassVar[str] = ".rasp"
 
-    def __post_init__(self, lines: Mapping[Expr, int] | None) -> None:
-        values = Values(self.root, tuple(self.alphabet), self.length, self.causal, lines)
+    def __post_init__(self, lines: Mapping[Expr, int] | None, names: Mapping[Expr, str] | None) -> None:
+        odd = [symbol for symbol in self.alphabet if not symbol or symbol.split() != [symbol]]
+        refuse_any(
+            [f"a symbol has no blanks in it, and {odd[0]!r} has" if odd[0] else "a symbol is not empty"] if odd else []
+        )
+        taken = set[str]()
+        names = {node: identifier(name, taken) for node, name in (names or {}).items()}
+        values = Values(self.root, tuple(self.alphabet), self.length, self.causal, lines, names)
+        if not values.problems and self.empty is not None:
+            domain = values[values.root]
+            if not any(type(value) is type(self.empty) and value == self.empty for value in domain):
+                some = ", ".join(map(repr, domain[:5])) + (", …" if len(domain) > 5 else "")
+                values.problems.append(
+                    Problem(
+                        f"the answer for the empty word must be a value of the program ({some}), not {self.empty!r}"
+                    )
+                )
         object.__setattr__(self, "values", values)
         object.__setattr__(self, "root", values.root)
         if values.problems:
@@ -43,14 +64,14 @@ class Program(Headed):
 
     @classmethod
     def _parsed(cls, text: str, file: str | None, name: str) -> Program:
-        root, alphabet, length, causal, lines = parse_program(text, file)
+        read = parse_program(text, file)
         with in_file(file):
-            spec = cls(root, alphabet, length, causal, name, lines)
+            spec = cls(read.root, read.alphabet, read.length, read.causal, name, read.lines, read.names, read.empty)
             refuse_any(spec.ambiguities)
         return spec
 
     def to_text(self) -> str:
-        return program_text(self.root, self.alphabet, self.length, self.causal)
+        return program_text(self.root, self.alphabet, self.length, self.causal, self.values.names, self.empty)
 
     @classmethod
     def samples(cls) -> dict[str, Program]:
@@ -59,10 +80,15 @@ class Program(Headed):
         return {"reverse": program(reverse(), "abc", 12), "dyck1": program(dyck1("a", "b"), "ab", 12, causal=True)}
 
     def meanings(self) -> dict[str, Meaning]:
-        """Return the tasks: the value at every position, as a symbol or as a number; none before the first letter."""
+        """Return the tasks: the value at every position, a symbol or a number; `empty` before the first letter."""
         domain = self.values[self.root]
         names = dict(zip(domain, symbols_of(domain), strict=True))
-        symbols = Meaning("symbol", self.alphabet, (*names.values(),), lambda w: [None, *map(names.get, self(w))])
+        empty = None if self.empty is None else names[self.empty]
+
+        def after(word: Word) -> list[str | None]:
+            return [empty if self.causal or not word else None, *map(names.get, self(word))]
+
+        symbols = Meaning("symbol", self.alphabet, (*names.values(),), after)
         if not self.values.numeric(self.root):
             return {"transducer": symbols}
         return {"transducer": symbols, "values": Meaning("number", self.alphabet, ("value",), self._numbers)}
@@ -71,13 +97,10 @@ class Program(Headed):
         return [None, *((float(value),) for value in self(word))]  # type: ignore[arg-type]  # they are numbers
 
     @cached_property
-    def ambiguities(self) -> tuple[Problem, ...]:
-        """Every aggregate whose selected positions disagree, with a word, if short or random words show one.
-
-        Expressions that read such an aggregate are not checked.
-        """
+    def disagreeing(self) -> Mapping[Expr, list[str]]:
+        """Every aggregate whose selected positions disagree, with a word, if short or random words show one."""
         if not any(node.op == "aggregate" for node in parts(self.root)):
-            return ()
+            return {}
         rng, size = np.random.default_rng(0), len(self.alphabet)
         longest = min(self.length, MAX_LENGTH)
         batches = [
@@ -94,6 +117,12 @@ class Program(Headed):
         batch = Batch(self.root, self.values, note)
         for words in batches:
             batch(words)
+        return disagreeing
+
+    @cached_property
+    def ambiguities(self) -> tuple[Problem, ...]:
+        """The problems of these aggregates; those that read another one of them are not checked."""
+        disagreeing = self.disagreeing
         first = [
             node for node in disagreeing if not any(part in disagreeing for part in parts(node) if part is not node)
         ]
@@ -112,10 +141,17 @@ class Program(Headed):
 
 
 def program(
-    root: Expr, alphabet: Iterable[str], length: int, *, causal: bool = False, name: str = "program"
+    root: Expr,
+    alphabet: Iterable[str],
+    length: int,
+    *,
+    causal: bool = False,
+    name: str = "program",
+    names: Mapping[Expr, str] | None = None,
+    empty: Value = None,
 ) -> Program:
-    """Return a program, with its functions as tables."""
-    return Program(root, tuple(alphabet), length, causal, name)
+    """Return a program, with its functions as tables; `names` of its parts become labels."""
+    return Program(root, tuple(alphabet), length, causal, name, names=names, empty=empty)
 
 
 KIND = Kind(Program, {".rasp": "program of selections and aggregations"})

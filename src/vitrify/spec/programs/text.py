@@ -9,28 +9,44 @@ r"""Text of `.rasp` files: parser and printer; all problems are reported at once
     return aggregate(select(indices, opposite), tokens)
 
 The header says which symbols there are, how long words get, and whether a position sees `everything` or only what is
-to its `left` (itself included). Below, each line gives an expression a name, and the last one returns the result, in
-Python's notation: `tokens`, `indices`, `+ - * // %`, comparisons, `and or not`, `a if c else b`, `min`, `max`, `abs`,
-`Fraction(1, 2)`, tables such as `{"a": 1, "b": 2}[tokens]`, and the functions `aggregate`, `mean`, `width`, `first`,
-`last` and `count`. Selectors are `everywhere`, `before`, `upto`, `after`, `marked(flag)`, `select(keys, queries, "==")`
-or, with a relation, `select(keys, queries, {(key, query), …})`; `&`, `|` and `~` (or `and or not`) combine them.
+to its `left` (itself included); a line `empty: value` gives the answer for the empty word. Below, each line gives an
+expression a name, and the last one returns the result, in Python's notation: `tokens`, `indices`, `+ - * // %`,
+comparisons, `and or not`, `a if c else b`, `min`, `max`, `abs`, `Fraction(1, 2)`, tables such as `{"a": 1,
+"b": 2}[tokens]`, and the functions `aggregate`, `first`, `last`, `mean`, `sum`, `min`, `max`, `width` and `count`.
+Selectors are `everywhere`, `before`, `upto`, `after`, `marked(flag)`, `select(keys, queries, "==")` or, with a
+relation, `select(keys, queries, {(key, query), …})`; `&`, `|` and `~` (or `and or not`) combine them.
 """
 
 from __future__ import annotations
 
 import ast
+import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from fractions import Fraction
-from functools import partial, reduce
+from functools import reduce
 from inspect import signature
-from typing import Any
+from keyword import iskeyword
+from typing import Any, NamedTuple
+from unicodedata import normalize
 
 from vitrify.spec.formats.headed import Header
 from vitrify.spec.formats.text import Problem, SpecError, refuse_any
 from vitrify.spec.programs import expression as language
-from vitrify.spec.programs.expression import Expr, Operand, Pairs, Selector, Table, Value, apply, expression, parts
+from vitrify.spec.programs.expression import (
+    FETCHES,
+    Expr,
+    Operand,
+    Pairs,
+    Selector,
+    Table,
+    Value,
+    apply,
+    expression,
+    parts,
+)
+from vitrify.spec.programs.mistakes import meant
 
 NAMES: dict[str, Expr] = {
     name: getattr(language, name) for name in ("tokens", "indices", "everywhere", "before", "upto", "after")
@@ -39,8 +55,11 @@ FUNCTIONS: dict[str, Callable[..., Expr]] = {
     name: getattr(language, name)
     for name in ("select", "marked", "aggregate", "mean", "width", "first", "last", "count")
 }
-FUNCTIONS |= {name: partial(apply, name) for name in ("min", "max")}
-FUNCTIONS |= {"abs": lambda arg: apply("abs", arg), "Fraction": lambda a, b: expression(Fraction(*map(_value, (a, b))))}
+FUNCTIONS |= {
+    "sum": language.sum_of,
+    "abs": lambda arg: apply("abs", arg),
+    "Fraction": lambda a, b: expression(Fraction(*map(_value, (a, b)))),
+}
 BINARY = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.FloorDiv: "//", ast.Mod: "%"}
 BINARY |= {ast.BitAnd: "and", ast.BitOr: "or"}
 COMPARED = {ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
@@ -50,21 +69,53 @@ MAX_PROBLEMS = 100  # after which a file is read no further
 MAX_INLINE = 40  # characters; a longer expression gets a name
 
 
-Written = tuple[Expr, tuple[str, ...], int, bool, dict[Expr, int]]
-"""The expression of a text, alphabet, length, whether it is causal, and the lines of the expression's parts."""
+def _extreme(name: str, of_selected: Callable[..., Expr]) -> Callable[..., Expr]:
+    """Return the function of a text that compares the selected numbers, or some numbers at a position."""
+
+    def extreme(*args: Any) -> Expr:
+        if args and isinstance(args[0], Selector):
+            return of_selected(*args)
+        if len(args) < 2:
+            raise TypeError(f"{name} takes two numbers or more, or a selector and a number")
+        return apply(name, *args)
+
+    return extreme
 
 
-def parse_program(text: str, file: str | None = None) -> Written:
+FUNCTIONS |= {"min": _extreme("min", language.min_of), "max": _extreme("max", language.max_of)}
+
+
+class ProgramText(NamedTuple):
+    """The contents of a text: `lines` and `names` are those of the parts of the expression."""
+
+    root: Expr
+    alphabet: tuple[str, ...]
+    length: int
+    causal: bool
+    lines: dict[Expr, int]
+    names: dict[Expr, str]
+    empty: Value
+
+
+def parse_program(text: str, file: str | None = None) -> ProgramText:
     """The header and the expression that a text describes, or all its problems."""
     problems: list[Problem] = []
-    header = Header(enumerate(text.split("\n"), start=1), HEADER, file, problems)
+    header = Header(enumerate(text.split("\n"), start=1), HEADER, file, problems, optional=("empty",))
     alphabet, length, causal = header.alphabet(), header.number(), header.choice("sees", SEES)
     reader = _Reader(file, problems)
+    empty = None
+    if "empty" in header.entries:
+        try:
+            empty = language.exact(_constant(ast.parse(header.entries["empty"][1], mode="eval").body))
+        except (*NOT_CONSTANT, SyntaxError, SpecError, MemoryError, RecursionError):
+            header.report("empty", ["the answer for the empty word is a constant, such as True, 0 or 'a'"])
     body = dict(header.others)
     root = reader.program(_syntax(body, reader))
     refuse_any(problems)
     assert root is not None
-    return root, alphabet, length, causal, reader.lines
+    own = {id(node) for node in NAMES.values()}
+    names = {node: name for node, name in reader.named.items() if node.args and id(node) not in own}
+    return ProgramText(root, alphabet, length, causal, reader.lines, names, empty)
 
 
 def _syntax(body: dict[int, str], reader: _Reader) -> ast.Module:
@@ -76,7 +127,8 @@ def _syntax(body: dict[int, str], reader: _Reader) -> ast.Module:
         except SyntaxError as error:
             number = error.lineno if error.lineno in body else max(body)
             assert number is not None
-            reader.skip(body.pop(number), f"not an expression: {error.msg}", number)
+            line = body.pop(number)
+            reader.skip(line, f"not an expression: {error.msg}{meant(line)}", number)
             if len(reader.problems) >= MAX_PROBLEMS:  # each costs reading all lines once more
                 refuse_any(reader.problems)
         except (MemoryError, RecursionError):  # as Python's parser calls it
@@ -90,6 +142,8 @@ class _Reader:
         self.file, self.problems = file, problems
         self.names: dict[str, Expr | None] = dict(NAMES)
         self.lines: dict[Expr, int] = {}
+        self.named: dict[Expr, str] = {}  # the first name of each expression
+        self.defined: dict[str, int] = {}  # the line of each name
         self.returned = False
 
     def skip(self, line: str, message: str, number: int) -> None:
@@ -112,13 +166,20 @@ class _Reader:
                     self._problem(statement, "a line defines one name")
                 if name in NAMES or name in FUNCTIONS:
                     self._problem(statement, f"{name} has a meaning already: choose another name")
-                self.names[name] = self.expr(statement.value)
+                elif name in self.defined:
+                    self._problem(
+                        statement, f"{name} is defined on line {self.defined[name]} already: choose another name"
+                    )
+                self.defined.setdefault(name, statement.lineno)
+                self.names[name] = value = self.expr(statement.value)
+                if value is not None:
+                    self.named.setdefault(value, name)
             elif isinstance(statement, ast.Return) and statement.value is not None:
                 result, returned = self.expr(statement.value), True
                 if isinstance(result, Selector):
                     self._problem(statement, "a selector has no values: return an aggregate, a mean or a width of it")
             else:
-                self._problem(statement, "a line is 'name = expression' or 'return expression'")
+                self._problem(statement, f"a line is 'name = expression' or 'return expression'{meant(statement)}")
         if not returned and not self.returned:
             self.problems.append(Problem("the last line must be 'return expression'", self.file))
         return result
@@ -132,7 +193,8 @@ class _Reader:
             return expression(node.value)
         if isinstance(node, ast.Name):
             if node.id not in self.names:
-                self._problem(node, f"{node.id} is not defined above this line; a program can't refer to itself")
+                hint = meant(node, (*FUNCTIONS, *self.names))
+                self._problem(node, f"{node.id} is not defined above this line; a program can't refer to itself{hint}")
             return self.names.get(node.id)
         if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Dict):
             return self._noted(node, self._table(node.value, node.slice))
@@ -140,7 +202,7 @@ class _Reader:
             return self._noted(node, self._related(node, node.args[2]))
         shape = self._operation(node)
         if shape is None:
-            self._problem(node, f"{ast.unparse(node)!r} is not part of the language")
+            self._problem(node, f"{ast.unparse(node)!r} is not part of the language{meant(node, FUNCTIONS)}")
             return None
         name, inner = shape
         args = [self.expr(part) for part in inner]
@@ -191,13 +253,13 @@ class _Reader:
             if given[2] not in language.COMPARISONS:
                 self._problem(node, f"select compares with one of {' '.join(language.COMPARISONS)}, not {given[2]!r}")
                 return None
-        if name in ("aggregate", "mean", "first", "last") and len(args) == 3:
+        wants = name in SELECTED or (name in ("min", "max") and bool(args) and isinstance(args[0], Selector))
+        if name in FETCHES and wants and len(args) == 3:
             try:
                 given[2] = _value(args[2])
             except TypeError:
                 self._problem(node, f"the default of {name} must be a constant")
                 return None
-        wants = name in ("aggregate", "mean", "first", "last", "width")
         wrong = [arg for place, arg in enumerate(args) if isinstance(arg, Selector) != (wants and place == 0)]
         try:
             if wrong:
@@ -244,6 +306,7 @@ class _Reader:
         return apply(Table(rows), *args)
 
 
+SELECTED = {*FETCHES, "sum", "width"} - {"min", "max"}  # functions whose first argument is a selector
 NOT_CONSTANT = (ValueError, TypeError, ZeroDivisionError)
 
 
@@ -265,21 +328,42 @@ def _value(expr: Expr) -> Any:
     return expr.data
 
 
-def program_text(root: Expr, alphabet: tuple[str, ...], length: int, causal: bool) -> str:
-    """Return the file of a program; parts that are used twice, or are long, get a name."""
+def program_text(
+    root: Expr, alphabet: tuple[str, ...], length: int, causal: bool, names: Mapping[Expr, str], empty: Value
+) -> str:
+    """Return the file of a program; parts that are used twice, or are long, get a name, and others keep theirs."""
     uses = Counter(id(arg) for node in parts(root) for arg in node.args)
     texts: dict[int, str] = {}
-    lines = [f"alphabet: {' '.join(alphabet)}", f"length: {length}", f"sees: {'left' if causal else 'everything'}", ""]
+    lines = [f"alphabet: {' '.join(alphabet)}", f"length: {length}", f"sees: {'left' if causal else 'everything'}"]
+    lines += ([] if empty is None else [f"empty: {empty!r}"]) + [""]
     known = {id(node): name for name, node in NAMES.items()}
+    taken, start = {*names.values()}, len(lines) - 1
     for node in parts(root):
         text = known.get(id(node)) or _written(node, [texts[id(arg)] for arg in node.args])
         shared = uses[id(node)] > 1 or len(text) > MAX_INLINE
-        if id(node) not in known and node.args and shared and node is not root:
-            name = f"x{len(lines) - 3}"
+        if id(node) not in known and node.args and (node in names or (shared and node is not root)):
+            name = names.get(node) or unused(f"x{len(lines) - start}", taken)
             lines.append(f"{name} = {text}")
             text = name
         texts[id(node)] = text
     return "\n".join([*lines, f"return {texts[id(root)]}", ""])
+
+
+def unused(name: str, taken: set[str]) -> str:
+    """Return a name, with underscores behind it if others have it, and add it to them."""
+    while name in taken:
+        name += "_"
+    taken.add(name)
+    return name
+
+
+def identifier(text: str, taken: set[str]) -> str:
+    """Return a name that a program may use for a part, as near to a text as possible, and add it to those taken."""
+    text = normalize("NFKC", text)  # as Python reads names
+    name = text if text.isidentifier() else re.sub(r"\W+", "_", text).strip("_") or "part"
+    if not name.isidentifier() or iskeyword(name) or name in (*NAMES, *FUNCTIONS):
+        name = f"_{name}"
+    return unused(name, taken)
 
 
 def _written(node: Expr, args: list[str]) -> str:
@@ -294,7 +378,7 @@ def _written(node: Expr, args: list[str]) -> str:
         return f"select({args[0]}, {args[1]}, {{{pairs}}})" if pairs else "~everywhere"  # {} would be a table
     if node.op == "width":
         return f"width({args[0]})"
-    if node.op in ("aggregate", "mean", "first", "last"):
+    if node.op in FETCHES:
         return f"{node.op}({args[0]}, {args[1]}, {node.data!r})"
     if isinstance(node.data, Table):
         rows = ", ".join(f"{key if len(key) > 1 else key[0]!r}: {value!r}" for key, value in node.data.rows.items())

@@ -4,12 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
+from functools import reduce
 from itertools import product
+from operator import add
+from typing import Any
 
 import numpy as np
 
 from vitrify.errors import Problem
-from vitrify.spec.programs.expression import Expr, Pairs, Selector, Table, Value, exact, function_of, parts
+from vitrify.spec.programs.expression import (
+    Expr,
+    Pairs,
+    Selector,
+    Table,
+    Value,
+    apply,
+    everywhere,
+    exact,
+    expression,
+    function_of,
+    marked,
+    parts,
+    width,
+)
 
 MAX_VALUES = 1 << 16  # of one expression
 MAX_ROWS = 1 << 18  # of the table of a function of several expressions
@@ -27,11 +44,18 @@ class Values:
     """
 
     def __init__(
-        self, root: Expr, alphabet: tuple[str, ...], length: int, causal: bool, lines: Mapping[Expr, int] | None = None
+        self,
+        root: Expr,
+        alphabet: tuple[str, ...],
+        length: int,
+        causal: bool,
+        lines: Mapping[Expr, int] | None = None,
+        names: Mapping[Expr, str] | None = None,
     ) -> None:
         self.alphabet, self.length, self.causal = alphabet, length, causal
         self.problems: list[Problem] = []
         self.lines = dict(lines or {})  # of expressions that come from a text
+        self.names = dict(names or {})  # of expressions that the program names
         self.unclear: set[int] = set()  # expressions with a problem, or that read one
         self._line: int | None = None
         self._domains: dict[int, Domain] = {}
@@ -47,13 +71,15 @@ class Values:
             unclear = any(id(arg) in self.unclear for arg in args)
             unchanged = type(node)(node.op, args, node.data)
             node_with_tables = rebuilt[id(node)] = unchanged if unclear else self._rebuilt(node, args)
-            self._inferred.append(node_with_tables)
+            self._inferred += [node, node_with_tables]
             if not isinstance(node_with_tables, Selector) and id(node_with_tables) not in self._domains:
                 self._domains[id(node_with_tables)] = (0,) if unclear else self._infer(node_with_tables)
             if unclear or len(self.problems) > before:
                 self.unclear.add(id(node_with_tables))
             if self._line is not None:
                 self.lines.setdefault(node_with_tables, self._line)
+            if node in self.names:
+                self.names.setdefault(node_with_tables, self.names[node])
         return rebuilt[id(root)]
 
     def _report(self, message: str) -> None:
@@ -76,9 +102,38 @@ class Values:
             name = str(getattr(data, "name", getattr(data, "__name__", "function")))
             rows = self._tabulated(data, [self[arg] for arg in args], name)
             if node.op == "select":
-                return Selector("select", args, Pairs((key, query) for (key, query), holds in rows.items() if holds))
+                pairs = Pairs((key, query) for (key, query), holds in rows.items() if holds)
+                return Selector("select", args, pairs) if pairs.pairs else ~everywhere
+            if not args:
+                return self.include(expression(rows.get(())))
             data = Table(rows, name)
-        return type(node)(node.op, args, data)
+        if node.op == "sum":
+            return self.include(self._sum(*args, self.names.get(node)))
+        return apply(data, *args) if data in ("and", "or") and node.op == "apply" else type(node)(node.op, args, data)
+
+    def _sum(self, selector: Any, values: Expr, name: str | None) -> Expr:
+        """Return a sum over selected positions as a sum of widths, one for each value or one for each bit of them."""
+        domain = self[values]
+        numbers = [value for value in domain if isinstance(value, int | Fraction)]
+        if len(numbers) < len(domain):
+            self._report("sum adds numbers only: its values are " + ", ".join(map(str, domain[:5])))
+            return expression(0)
+        plans = [[(value, (value,)) for value in numbers if value]]
+        for low in sorted({min(numbers), min(0, *numbers)}):
+            above = [number - low for number in numbers]
+            if all(isinstance(value, int) for value in above):
+                bits = [1 << bit for bit in range(int(max(above)).bit_length())]
+                plan = [(bit, tuple(v for v in numbers if int(v - low) & bit)) for bit in bits]
+                plans.append([*plan, (low, tuple(numbers))] if low else plan)
+        terms: list[Expr] = []
+        for factor, counted in min(plans, key=len):
+            flag = apply(Table({(v,): v in counted for v in domain}), values)
+            flag = values == counted[0] if len(counted) == 1 else flag
+            size = width(selector if len(counted) == len(numbers) else selector & marked(flag))
+            terms.append(size if factor == 1 else factor * size)
+            if name:
+                self.names.setdefault(size, f"{name}_{len(terms)}")
+        return reduce(add, terms) if terms else expression(0)
 
     def _tabulated(
         self, function: Callable[..., Value], domains: list[Domain], name: str
@@ -115,6 +170,8 @@ class Values:
         if node.op == "apply":
             return self._applied(node)
         values = self[node.args[1]]
+        if node.op in ("min", "max") and not self.numeric(node.args[1]):
+            self._report(f"{node.op} compares numbers only: its values are " + ", ".join(map(str, values[:5])))
         if node.op != "mean":
             return self._domain([*values, node.data], node.op)
         if not self.numeric(node.args[1]):

@@ -6,6 +6,9 @@ import { ask, complain, find, follow, make, number, show } from "../live/page.js
 // The one option that is of the spec and not of a construction; those of constructions come with the spec.
 const DEPTH = { name: "depth", help: "drop derivations deeper than", kind: "int", low: 1, choices: [], default: null };
 
+const SENTENCES = "the sun is up\nthe rain is down\nthe sun is down\n"; // a text for an n-gram model
+
+let text_changed = false; // since the spec was given
 let spec = null; // what the app said of the given spec
 let job = null; // what is being built
 
@@ -27,6 +30,9 @@ function prepareMaking() {
   find("file").addEventListener("change", () => void takeFile());
   find("construction").addEventListener("change", showConstruction);
   find("build").addEventListener("click", () => void build());
+  find("spec-edit").addEventListener("input", edited);
+  for (const button of document.querySelectorAll(".kind")) button.addEventListener("click", () => void begin(button.dataset.example));
+  find("copy").addEventListener("click", () => void navigator.clipboard.writeText(python()).then(() => (find("copy").textContent = "Copied")));
   find("stop").addEventListener("click", () => job && void ask("DELETE", `/api/glass/jobs/${job}`));
   find("check").addEventListener("click", () => void check());
   const wanted = new URLSearchParams(location.search).get("example"); // so that other pages can point to one
@@ -41,6 +47,24 @@ async function takeExample() {
   const answer = await fetch(`/api/glass/examples/${encodeURIComponent(name)}`);
   await take(name, new Blob([await answer.arrayBuffer()]));
   if (spec?.name === name) await build();
+}
+
+// A kind of spec, with an example of it to begin with.
+async function begin(name) {
+  const example = find("example");
+  if ([...example.options].some((option) => option.value === name)) {
+    example.value = name;
+    await takeExample();
+  } else await take(name, new Blob([SENTENCES]));
+  find("spec-edit").focus();
+}
+
+// The text that was written is the spec that is built.
+function edited() {
+  if (!find("spec-text").dataset.name) return;
+  text_changed = true;
+  find("look").classList.add("stale");
+  find("build").disabled = false;
 }
 
 async function takeFile() {
@@ -71,11 +95,29 @@ async function take(name, body) {
 }
 
 async function showText(name, body) {
-  const text = find("spec-text");
-  show(text);
+  const text = find("spec-edit");
   const readable = !/\.(gz|safetensors)$/.test(name);
-  text.dataset.name = name;
-  text.querySelector("code").textContent = readable ? (await body.text()).slice(0, 20000) : "not a text";
+  find("spec-text").dataset.name = name;
+  text.value = readable ? await body.text() : "";
+  text.disabled = !readable;
+  text_changed = false;
+}
+
+// The same in Python: the file, the network, a run, the certificate.
+function python() {
+  const { net, words } = state;
+  const name = find("spec-text").dataset.name;
+  const text = find("spec-edit").value;
+  const { depth, ...chosen } = options();
+  const choices = Object.entries(chosen).map(([key, value]) => `, ${key}=${typeof value === "boolean" ? (value ? "True" : "False") : JSON.stringify(value)}`);
+  const lines = ["import vitrify as v"];
+  if (name.endsWith(".txt")) lines.push(`sentences = [line.split() for line in ${JSON.stringify(text)}.splitlines()]`, "spec = v.NGramModel.fit(sentences, 2)");
+  else if (text) lines.push("from pathlib import Path", `Path(${JSON.stringify(name)}).write_text(${JSON.stringify(text)}, encoding="utf-8")`, `spec = v.read(${JSON.stringify(name)})`);
+  else lines.push(`spec = v.read(${JSON.stringify(name)})`);
+  if (depth) lines.push("from vitrify.spec import bounded", `spec = bounded(spec, ${depth})`);
+  lines.push(`net = v.build(spec, ${JSON.stringify(find("construction").value)}${choices.join("")})`);
+  if (net) lines.push(`print(v.run(net, ${JSON.stringify(words)}))`);
+  return [...lines, "print(v.certify(net, spec).verdict)"].join("\n");
 }
 
 function showConstructions() {
@@ -118,6 +160,8 @@ function options() {
 }
 
 async function build() {
+  if (text_changed) await take(find("spec-text").dataset.name, new Blob([find("spec-edit").value]));
+  if (!spec) return;
   complain("build-complaint");
   busy(true);
   try {
@@ -136,7 +180,9 @@ async function build() {
 }
 
 function busy(now) {
-  find("build").disabled = now || !spec;
+  find("build").disabled = now || !(spec || text_changed);
+  show(find("copy"), !now && Boolean(spec));
+  find("copy").textContent = "Copy as Python";
   show(find("stop"), now);
   show(find("progress"), now);
   find("doing").textContent = "";

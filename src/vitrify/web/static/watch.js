@@ -1,10 +1,10 @@
 // Watching learning: a slider through the checkpoints of a run; another network reads the same words beside it.
 import { chart } from "./chart.js";
-import { heatMap } from "./maps.js";
+import { heatMap } from "../live/maps.js";
 import { ask, complain, find, make, show } from "../live/page.js";
 
 const nets = new Map();
-const asked = { left: 0, right: 0 }; // the number of the latest question: older answers are dropped
+const asked = { left: 0, right: 0, extract: 0 }; // the number of the latest question: older answers are dropped
 let points = [];
 
 const chosen = (side) => nets.get(find(side).value);
@@ -62,6 +62,7 @@ async function look(side, data) {
 }
 
 async function both() {
+  forget();
   find("at").textContent = steps().length ? `step ${step().toLocaleString("en")}` : "the end";
   const beside = chosen("right");
   show(find("beside"), Boolean(beside));
@@ -102,7 +103,38 @@ function drawn() {
   });
 }
 
+/** Nothing is shown of a network, a checkpoint or symbols that are not chosen any more. */
+function forget() {
+  asked.extract += 1;
+  find("known").textContent = "";
+  show(find("spec"), false);
+  find("facts").replaceChildren();
+}
+
+/** The spec of the network on the left at its checkpoint; an answer about another one is dropped. */
+async function extract(event) {
+  event.preventDefault();
+  forget();
+  const mine = asked.extract;
+  find("known").textContent = "running words …";
+  try {
+    const at = steps().length ? { step: step() } : {};
+    const data = { net: chosen("left").key, words: words(), kind: find("kind").value, ...at };
+    const found = await ask("POST", "/api/watch/extract", { data });
+    if (mine !== asked.extract) return;
+    find("known").textContent = `${found.verdict}: ${found.known}`;
+    find("spec").textContent = found.spec;
+    show(find("spec"), true);
+    find("facts").replaceChildren(
+      ...found.facts.map(([name, value]) => make("tr", {}, make("th", { scope: "row" }, name), make("td", {}, value))),
+    );
+  } catch (refused) {
+    if (mine === asked.extract) find("known").textContent = refused.message;
+  }
+}
+
 let typing = 0;
+find("extract").addEventListener("submit", extract);
 find("words").addEventListener("input", () => {
   clearTimeout(typing);
   typing = setTimeout(both, 100);

@@ -1,0 +1,1 @@
+"""Programs of Tracr, from their own Python source: our version of its language, and what turns it into ours."""
