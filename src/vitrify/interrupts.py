@@ -53,17 +53,17 @@ def careful() -> Iterator[Callable[[], int]]:
 
     A second one interrupts as usual.
     """
-    signaled = 0
+    first = 0
 
     def handler(number: int, frame: FrameType | None) -> None:
-        nonlocal signaled
-        if signaled:
+        nonlocal first
+        if first:
             _raise(number, frame)
         _heard.set()
-        signaled = number
+        first = number
 
     with _handled(handler):
-        yield lambda: signaled
+        yield lambda: first
 
 
 def see_to_it() -> None:

@@ -29,7 +29,6 @@ from typing import Annotated, Any, ClassVar, Literal, TypeAlias, Union, get_args
 from vitrify.encoding import Json, JsonMapping, JsonObject, content, encoded, named_fields, recorded_name
 from vitrify.errors import InputError, VitrifyError
 from vitrify.hints import bare, class_of, container, metadata, options
-from vitrify.limits import MAX_SEED
 
 Keys: TypeAlias = tuple[str, ...]  # the place of a value in a file: table by table, to its own key
 Fault: TypeAlias = tuple[Keys, str]  # one broken rule: where, and a sentence
@@ -75,7 +74,6 @@ class Help:
 
 Count: TypeAlias = Annotated[int, Within(1)]
 Natural: TypeAlias = Annotated[int, Within(0)]
-Seed: TypeAlias = Annotated[int, Within(0, MAX_SEED)]
 Positive: TypeAlias = Annotated[float, Within(0, ends="(]")]
 NonNegative: TypeAlias = Annotated[float, Within(0)]
 Probability: TypeAlias = Annotated[float, Within(0, 1)]
