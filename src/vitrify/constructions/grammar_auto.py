@@ -20,20 +20,20 @@ from vitrify.spec.grammars.grammar import Grammar
 MAX_LISTED_SHAPES = 32  # of sentences, up to which all candidates are compared
 
 
-class SizedConstruction(NamedTuple):
+class Declared(NamedTuple):
     """A construction for a grammar: its declared sizes and what builds it."""
 
     sizes: DeclaredSizes
     build: Callable[..., Network]
 
 
-def narrowest(grammar: Grammar, max_length: int | None, positions: CodeName) -> SizedConstruction:
+def narrowest(grammar: Grammar, max_length: int | None, positions: CodeName) -> Declared:
     """Return the candidate that declares the smallest width, spans where several do."""
     spans = grammar_spans.sizes(grammar, max_length=max_length, positions=positions)
-    candidates = [SizedConstruction(spans, partial(grammar_spans.grammar_spans, positions=positions))]
+    candidates = [Declared(spans, partial(grammar_spans.grammar_spans, positions=positions))]
     if _few_shapes(grammar):
-        candidates.append(SizedConstruction(grammar_shapes.sizes(grammar), grammar_shapes.grammar_shapes))
-        candidates.append(SizedConstruction(grammar_one_pass.sizes(grammar), grammar_one_pass.one_pass))
+        candidates.append(Declared(grammar_shapes.sizes(grammar), grammar_shapes.grammar_shapes))
+        candidates.append(Declared(grammar_one_pass.sizes(grammar), grammar_one_pass.one_pass))
     return min(candidates, key=lambda candidate: candidate.sizes.at_most["d_model"])
 
 

@@ -117,15 +117,15 @@ class LegalWords:
         if lengths.get(len(word), 0) <= 0 or not self.automaton.accepts(word):
             return -inf
         weight_of = self._weights(weights)
-        own = Fraction(1)
+        product = Fraction(1)
         held = [Fraction(state in self.automaton.accepting) for state in self._range]
         for letter in word:
-            own *= weight_of[letter]
+            product *= weight_of[letter]
             held = [
                 sum((weight_of[y] * held[t] for y, t in zip(self.automaton.alphabet, row, strict=True)), Fraction(0))
                 for row in self.automaton.transitions
             ]
-        share = own / held[self.automaton.initial] if own else Fraction(0)
+        share = product / held[self.automaton.initial] if product else Fraction(0)
         return log(lengths[len(word)]) + log(share.numerator) - log(share.denominator) if share else -inf
 
     def _weights(self, weights: Mapping[str, float] | None) -> dict[str, Fraction]:
