@@ -35,7 +35,7 @@ class _Affine:
     bias: Floats
 
     def __call__(self, x: Floats) -> Floats:
-        out: Floats = self.matrix @ x
+        out: Floats = np.asarray(self.matrix @ x)
         out += self.bias[:, None]
         return out
 
@@ -94,7 +94,7 @@ class SparseForward:
                     low, high = np.searchsorted(block.owners, (head, head + 1))
                     own = weights[head * length : (head + 1) * length]
                     flat = values[low:high].reshape(-1, length)
-                    mixed[low:high] = (own @ flat.T).T.reshape(high - low, batch, length)
+                    mixed[low:high] = np.asarray(own @ flat.T).T.reshape(high - low, batch, length)
                 x[block.outputs.rows] += block.outputs(mixed.reshape(len(mixed), -1))
             if len(block.hidden.rows):
                 hidden = block.hidden(x)

@@ -139,7 +139,7 @@ def test_a_grammar_of_the_size_of_cfg3b_agrees_and_a_long_sentence_takes_a_tenth
     for run in (weights.by_position, lambda seen: net_.forward(weights.prepared, seen)):
         run(tokens)
         begin = process_time()
-        logits.append(run(tokens))
+        logits.append(np.asarray(run(tokens), dtype=float))
         seconds.append(process_time() - begin)
     assert np.abs(logits[0] - logits[1]).max() < 1e-12
     assert 10 * seconds[0] < seconds[1], seconds

@@ -8,10 +8,10 @@ from time import process_time
 import pytest
 
 from cases import each
-from vitrify.constructions.catalogue import build, chosen, fitting
+from vitrify.constructions import grammar_one_pass
+from vitrify.constructions.catalogue import DeclaredSizes, build, chosen, fitting
 from vitrify.constructions.grammar_auto import narrowest
 from vitrify.errors import BuildRefused
-from vitrify.spec import find_spec
 from vitrify.spec.grammars.families import random_grammar, random_hierarchy
 from vitrify.spec.grammars.grammar import Grammar
 
@@ -31,7 +31,13 @@ def drawn(seed: int) -> Grammar:
 
 GRAMMARS = {f"random {seed}": drawn(seed) for seed in range(40)}
 GRAMMARS |= {str(shape): random_hierarchy(*shape, seed=0) for shape in ((2, 2, 2, 3), (3, 2, 3, 2))}
-GRAMMARS |= {path.name: find_spec(path) for path in sorted(EXAMPLES.glob("*.?cfg")) + sorted(EXAMPLES.glob("*.cfg"))}
+GRAMMARS |= {path.name: Grammar.read(path) for path in sorted(EXAMPLES.glob("*.?cfg")) + sorted(EXAMPLES.glob("*.cfg"))}
+
+
+def width(sizes: DeclaredSizes) -> int:
+    width = sizes.at_most["d_model"]
+    assert isinstance(width, int)
+    return width
 
 
 @pytest.mark.long
@@ -58,16 +64,13 @@ def test_the_default_declares_the_smallest_width(name: str) -> None:
     grammar = GRAMMARS[name]
     assert chosen(grammar, None).name == "auto"
     entries = {entry.name: entry for entry in fitting(grammar)}
-    declared = {each: entries[each].sizes(grammar).at_most["d_model"] for each in ("spans", "shapes", "one-pass")}
-    assert entries["auto"].sizes(grammar).at_most["d_model"] == min(declared.values())
-    assert build(grammar).sizes.d_model <= min(declared.values())
+    least = min(width(entries[each].sizes(grammar)) for each in ("spans", "shapes", "one-pass"))
+    assert width(entries["auto"].sizes(grammar)) == least
+    assert build(grammar).sizes.d_model <= least
 
 
 def test_a_narrower_declaration_wins(monkeypatch: pytest.MonkeyPatch) -> None:
-    from vitrify.constructions import grammar_one_pass
-    from vitrify.constructions.catalogue import DeclaredSizes
-
     grammar = GRAMMARS["phrases.pcfg"]
-    assert narrowest(grammar, None, "dyadic").sizes.at_most["d_model"] > 1
+    assert width(narrowest(grammar, None, "dyadic").sizes) > 1
     monkeypatch.setattr(grammar_one_pass, "sizes", lambda _grammar: DeclaredSizes(at_most={"d_model": 1}))
     assert "one-pass" in narrowest(grammar, None, "dyadic").build(grammar).name

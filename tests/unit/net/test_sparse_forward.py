@@ -56,7 +56,9 @@ def test_ties_go_where_the_head_says() -> None:
         tied = Weights(replace(net.architecture, blocks=tuple(blocks)), arrays)
         run = tied.by_position
         assert run is not None
-        logits.append(run(tokens))
+        out = run(tokens)
+        assert out is not None
+        logits.append(out)
         np.testing.assert_allclose(logits[-1], ordinary(tied, tokens), rtol=0, atol=1e-12)
     assert not np.allclose(logits[0], logits[1])
 

@@ -69,9 +69,10 @@ def words_to(automaton: Automaton, longest: int) -> list[tuple[str, ...]]:
 
 def edits(word: tuple[str, ...], other: tuple[str, ...]) -> int:
     """Return the edit distance of two words, by the table of all their prefixes."""
-    row = [*range(len(other) + 1)]
+    row: list[int] = [*range(len(other) + 1)]
     for place, letter in enumerate(word, start=1):
-        above, row = row, [place]
+        above = row
+        row = [place]
         for end, own in enumerate(other, start=1):
             row.append(min(above[end] + 1, row[-1] + 1, above[end - 1] + (letter != own)))
     return row[-1]
