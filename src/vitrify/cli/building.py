@@ -101,8 +101,8 @@ def _of_tracr(source: str, symbols: str | None, length: str | int | None) -> Spe
     """Return a program of Tracr; symbols that are whole numbers are numbers."""
     from vitrify.interop.tracr.reader import from_tracr
 
-    given = [int(text) if text.lstrip("-").isdecimal() else text for text in (symbols or "").split(",") if text]
-    return from_tracr(source, given or None, None if length is None else int(length))
+    names = [int(text) if text.lstrip("-").isdecimal() else text for text in (symbols or "").split(",") if text]
+    return from_tracr(source, names or None, None if length is None else int(length))
 
 
 def analyze(
