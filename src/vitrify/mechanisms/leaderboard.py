@@ -209,7 +209,7 @@ def summary(entry: Entry, rendering: str) -> dict[str, tuple[float, float, float
 
 def table(entries: Sequence[Entry]) -> list[tuple[str, str, int, dict[str, tuple[float, float, float]]]]:
     """Return rendering, method, number of puzzles and summary, best AUC first within a rendering."""
-    lines = []
+    lines: list[tuple[str, str, int, dict[str, tuple[float, float, float]]]] = []
     for rendering in RENDERINGS:
         some = [(entry, summary(entry, rendering)) for entry in entries]
         counts = {entry.method: sum(row.rendering == rendering for row in entry.rows) for entry in entries}
