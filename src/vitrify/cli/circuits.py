@@ -15,7 +15,7 @@ from vitrify.cli.options import AsJson, Command, Commands, arg, opt
 from vitrify.cli.render import TextTable, progress, show
 
 if TYPE_CHECKING:
-    from vitrify.mechanisms.leaderboard import Entry
+    from vitrify.mechanisms.leaderboard import LeaderboardEntry
 
 Grain = Literal["units", "layers"]
 Rendering = Literal["plain", "entangled", "softened", "trained", "all"]
@@ -61,7 +61,8 @@ def make(
     with progress("making puzzles") as tick:
         for number, name in enumerate(chosen):
             one = rendering or ("plain" if entangle is None else "entangled")
-            wanted = available(name) if one == "all" else (one,)
+            some = one == "all" or not names  # of all networks, those that have the rendering
+            wanted = tuple(each for each in available(name) if one in ("all", each)) if some else (one,)
             for p in renderings(name, wanted, seed=entangle, grain=grain):
                 write(p, folder, p.folder if rendering else None)
                 sizes = (len(p.wired.nodes), len(p.wired.edges), len(p.wired.composed), len(p.circuit.edges))
@@ -120,7 +121,7 @@ def run(
         for row in leaderboard.run(leaderboard.finder(method), folder, answers or folder / "answers"):
             rows.append(row)
             tick(len(rows), len(names))
-    entry = leaderboard.Entry(Path(method).stem, about, tuple(rows))
+    entry = leaderboard.LeaderboardEntry(Path(method).stem, about, tuple(rows))
     if out:
         put(out, dumps(entry.to_json(), ensure_ascii=False) + "\n")
     show(as_json, entry.to_json(), _compared([entry]))
@@ -144,7 +145,7 @@ def table(
     show(as_json, [dict(zip(keys, line, strict=True)) for line in lines], _compared(read))
 
 
-def _compared(entries: Sequence[Entry]) -> TextTable:
+def _compared(entries: Sequence[LeaderboardEntry]) -> TextTable:
     """Return the table of some methods."""
     from vitrify.mechanisms.leaderboard import NUMBERS, cell
     from vitrify.mechanisms.leaderboard import table as compared
@@ -169,8 +170,8 @@ def draw(
 
     truth = read_json(answer, ANSWER)
     wired = read_judge(net or answer.parent.parent / answer.stem).wired
-    found = Result.from_json(read_json(result, RESULT)).within(wired.edges) if result else None
-    put(out, circuit_picture(wired, [(str(a), str(b)) for a, b, _ in truth["edges"]], found, str(truth["name"])))
+    predicted = Result.from_json(read_json(result, RESULT)).within(wired.edges) if result else None
+    put(out, circuit_picture(wired, [(str(a), str(b)) for a, b, _ in truth["edges"]], predicted, str(truth["name"])))
     show(False, {}, f"drawing → {out}")
 
 
@@ -184,9 +185,9 @@ def features(
     from vitrify.mechanisms.features import score_features
     from vitrify.mechanisms.puzzle import ANSWER, RESULT, read_json
 
-    found = asdict(score_features(read_json(answer, ANSWER), read_json(result, RESULT)))
-    cells = [(name, f"{value:.4g}") for name, value in found.items()]
-    show(as_json, found, TextTable(("", "value"), cells, "features"))
+    predicted = asdict(score_features(read_json(answer, ANSWER), read_json(result, RESULT)))
+    cells = [(name, f"{value:.4g}") for name, value in predicted.items()]
+    show(as_json, predicted, TextTable(("", "value"), cells, "features"))
 
 
 @app.command(cls=Command)

@@ -14,7 +14,7 @@ from functools import cached_property
 import jax.numpy as jnp
 import numpy as np
 
-from vitrify.arrays import Array, Arrays, Floats, Ints, namespace
+from vitrify.arrays import Array, Arrays, Floats, namespace
 from vitrify.mechanisms.domain import TIE, PatchDomain
 from vitrify.mechanisms.parts import Edge, NetWiring, Port, Writer
 from vitrify.net.architecture import Output
@@ -28,7 +28,7 @@ TINY = 1e-9  # least weight of a symbol of which a logarithm is taken
 
 
 @dataclass(frozen=True, eq=False)
-class Runs:
+class CutRuns:
     """Patched runs of the networks with some nodes and edges, whatever their arrays: compiled programs are shared."""
 
     wired: NetWiring
@@ -42,7 +42,7 @@ class Runs:
         return hash(self._key)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Runs) and self._key == other._key
+        return isinstance(other, CutRuns) and self._key == other._key
 
     @cached_property
     def sources(self) -> dict[str, list[tuple[int, str]]]:
@@ -55,7 +55,7 @@ class Runs:
     def __call__(
         self,
         arrays: Arrays,
-        tokens: Ints,
+        tokens: Array,
         shares: Array,
         donors: Activities,
         clean: Activities | None = None,
@@ -69,15 +69,17 @@ class Runs:
         logits = net.forward(arrays, jnp.asarray(tokens), record=run.record, edit=run.edit)
         return logits, {node: run.activity(writer, len(tokens)) for node, writer in self.wired.writers.items()}
 
-    def clean(self, arrays: Arrays, tokens: Ints) -> dict[str, Array]:
+    def clean(self, arrays: Arrays, tokens: Array) -> dict[str, Array]:
         """Return the activations of all writers where nothing is patched."""
-        return Runs(self.wired, ())(arrays, tokens, jnp.zeros(0), {})[1]
+        return CutRuns(self.wired, ())(arrays, tokens, jnp.zeros(0), {})[1]
 
 
 class _Run:
     """One forward pass, in which JAX sees every activation."""
 
-    def __init__(self, runs: Runs, arrays: Arrays, shares: Array, donors: Activities, clean: Activities | None) -> None:
+    def __init__(
+        self, runs: CutRuns, arrays: Arrays, shares: Array, donors: Activities, clean: Activities | None
+    ) -> None:
         self.runs, self.arrays, self.shares, self.donors, self.clean = runs, arrays, shares, donors, clean
         self.wired, self.net = runs.wired, runs.wired.weights.architecture
         self.seen: dict[str, Array] = {}
@@ -176,6 +178,6 @@ def distance(output: Output, clean: Array, logits: Array, scale: float | Array) 
 
 def scale_of(output: Output, part: PatchDomain, logits: Array) -> float:
     """Return the size of logits, of those that count: their standard deviation within a position."""
-    kept = np.asarray(logits)[part.mask[part.pairs[:, 0]]]
-    spread = np.std(kept, axis=None if output.kind in ("next", "values") else -1).mean()
+    counted = np.asarray(logits)[part.mask[part.pairs[:, 0]]]
+    spread = np.std(counted, axis=None if output.kind in ("next", "values") else -1).mean()
     return float(max(spread, 1e-9))

@@ -143,7 +143,8 @@ class FeatureScore:
 def score_features(truth: JsonObject, data: JsonObject) -> FeatureScore:
     """Score probes (`{"probes": {"space=value": vector}}`) or dictionaries (`{"dictionary": {moment: vectors}}`)."""
     true = {
-        f"{each['name']}={each['value']}": (str(each["moment"]), np.array(each["vector"])) for each in truth["features"]
+        f"{each['name']}={each['value']}": (str(each["moment"]), np.array(each["vector"]))
+        for each in truth.get("features", ())
     }
     if ("probes" in data) == ("dictionary" in data):
         raise FolderError('a result about features must have either "probes" or "dictionary"')
@@ -192,20 +193,20 @@ def _unit(x: Floats) -> Floats:
     return np.asarray(x / np.maximum(np.linalg.norm(x, axis=-1, keepdims=True), 1e-12))
 
 
-def features_json(found: Sequence[Concept]) -> list[JsonObject]:
+def features_json(known: Sequence[Concept]) -> list[JsonObject]:
     """Return the features as data of an answer: unit vectors with their names; those without a length are left out."""
     return [
         {"name": concept.name, "value": value, "moment": concept.moment, "vector": np.round(_unit(vector), 6).tolist()}
-        for concept in found
+        for concept in known
         for value, vector in zip(concept.values, concept.features, strict=True)
         if np.linalg.norm(vector) > SIGNIFICANT
     ]
 
 
-def concepts_json(found: Sequence[Concept]) -> list[JsonObject]:
+def concepts_json(known: Sequence[Concept]) -> list[JsonObject]:
     """Return the concepts as data of a question: without their features."""
     return [
         {"name": each.name, "values": list(each.values), "moment": each.moment}
         | {"labels": [labels.tolist() for labels in each.labels]}
-        for each in found
+        for each in known
     ]

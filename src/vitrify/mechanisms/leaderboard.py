@@ -1,4 +1,4 @@
-r"""Run circuit finders on folders of puzzles, measure what they found, and compare methods in a table.
+r"""Run circuit finders on folders of puzzles, measure what they return, and compare methods in a table.
 
 Four numbers are measured of a method on a puzzle. The *circuit* is the $k$ edges with the highest scores, where $k$ is
 the true number of edges (or the edges that a method names without scores).
@@ -20,6 +20,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
+from functools import partial
 from importlib.util import module_from_spec, spec_from_file_location
 from itertools import islice
 from pathlib import Path
@@ -60,7 +61,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Entry:
+class LeaderboardEntry:
     """A method on the leaderboard."""
 
     method: str
@@ -87,8 +88,8 @@ def finder(name: str) -> Finder:
     if not file.is_file() or spec is None or spec.loader is None:
         raise InputError(f"can't read {file}: there is no such file")
     module = module_from_spec(spec)
-    found = _guarded(f"{file} can't be imported", lambda: spec.loader.exec_module(module) or module)  # type: ignore[union-attr]
-    made = getattr(found, function or "find", None)
+    _guarded(f"{file} can't be imported", partial(spec.loader.exec_module, module))
+    made = getattr(module, function or "find", None)
     if not callable(made):
         raise InputError(
             f"{file} must have a function {function or 'find'}(folder) that returns a score for every edge"
@@ -121,10 +122,10 @@ def find(method: Finder, folder: Path, name: str) -> Result:
         shutil.copytree(model if model.is_dir() else folder / name, copy)
         if model.is_dir():
             shutil.copy(folder / "questions" / f"{name}.json", copy / "question.json")
-        found = method(copy)
-    if not isinstance(found, Mapping) or not all(isinstance(edge, tuple) and len(edge) == 2 for edge in found):
+        scores = method(copy)
+    if not isinstance(scores, Mapping) or not all(isinstance(edge, tuple) and len(edge) == 2 for edge in scores):
         raise InputError(f"a method must return a mapping from edges (from, to) to numbers, on {name} it did not")
-    return Result.from_json({"scores": [[*edge, number] for edge, number in found.items()]})
+    return Result.from_json({"scores": [[*edge, number] for edge, number in scores.items()]})
 
 
 def measure(truth: JsonObject, result: Result, judge: Judge) -> Row:
@@ -140,9 +141,9 @@ def measure(truth: JsonObject, result: Result, judge: Judge) -> Row:
     rng = np.random.default_rng(0)
     halves = [{edge for edge in sorted(circuit) if rng.random() < 0.5} for _ in range(SUBSETS)]
     gaps = [abs(judge.faithfulness(circuit - cut) - (1 - judge.changed(sorted(cut)))) for cut in (circuit, *halves)]
-    question_of = str(truth["name"]), str(truth["rendering"])
+    about = str(truth["name"]), str(truth.get("rendering", "plain"))
     f1 = Agreement.of(circuit, true).f1
-    return Row(*question_of, checked.auc, f1, judge.faithfulness(circuit), 1 - float(np.mean(gaps)))
+    return Row(*about, checked.auc, f1, judge.faithfulness(circuit), 1 - float(np.mean(gaps)))
 
 
 def run(method: Finder, folder: Path, answers: Path) -> Iterator[Row]:
@@ -154,7 +155,7 @@ def run(method: Finder, folder: Path, answers: Path) -> Iterator[Row]:
         yield measure(truth, find(method, folder, name), judge)
 
 
-def read_entry(path: Path) -> Entry:
+def read_entry(path: Path) -> LeaderboardEntry:
     """Read an entry of the leaderboard; all that is wrong with it becomes one message."""
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
@@ -174,8 +175,8 @@ def read_entry(path: Path) -> Entry:
     problems += [f"{path}: two rows are about {place}" for place in set(places) if places.count(place) > 1]
     if problems:
         raise SpecError(problems)
-    kept = tuple(Row(**row) for row in rows)
-    return Entry(data["method"], data["about"], kept, str(data.get("link", "")))
+    checked = tuple(Row(**row) for row in rows)
+    return LeaderboardEntry(data["method"], data["about"], checked, str(data.get("link", "")))
 
 
 def _faults(row: object) -> Iterator[str]:
@@ -199,14 +200,14 @@ def interval(values: Sequence[float]) -> tuple[float, float, float]:
     return float(array.mean()), float(low), float(high)
 
 
-def summary(entry: Entry, rendering: str) -> dict[str, tuple[float, float, float]]:
+def summary(entry: LeaderboardEntry, rendering: str) -> dict[str, tuple[float, float, float]]:
     """Return mean and interval of each number over the puzzles of one rendering; empty if there are none."""
     rows = [row for row in entry.rows if row.rendering == rendering]
     columns = {key: [value for row in rows if (value := getattr(row, key)) is not None] for key in NUMBERS}
     return {key: interval(values) for key, values in columns.items() if values}
 
 
-def table(entries: Sequence[Entry]) -> list[tuple[str, str, int, dict[str, tuple[float, float, float]]]]:
+def table(entries: Sequence[LeaderboardEntry]) -> list[tuple[str, str, int, dict[str, tuple[float, float, float]]]]:
     """Return rendering, method, number of puzzles and summary, best AUC first within a rendering."""
     lines = []
     for rendering in RENDERINGS:
@@ -222,7 +223,7 @@ def cell(numbers: tuple[float, float, float] | None) -> str:
     return "–" if numbers is None else f"{numbers[0]:.3f} [{numbers[1]:.2f}, {numbers[2]:.2f}]"
 
 
-def page(entries: Sequence[Entry]) -> str:
+def page(entries: Sequence[LeaderboardEntry]) -> str:
     """Return the leaderboard as Markdown."""
     about = [f"| {f'[{e.method}]({e.link})' if e.link else f'`{e.method}`'} | {e.about} |" for e in entries]
     lines = [TITLE, "", INTRODUCTION, "", "| method | what it does |", "| --- | --- |", *about]
@@ -239,7 +240,7 @@ def page(entries: Sequence[Entry]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def harder(entry: Entry, rendering: str) -> tuple[int, float, float, float]:
+def harder(entry: LeaderboardEntry, rendering: str) -> tuple[int, float, float, float]:
     """Return on how many puzzles a method was run plain and in another rendering, and by how much its AUC is lower.
 
     The mean difference has a bootstrap interval over puzzles.

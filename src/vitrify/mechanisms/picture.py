@@ -14,14 +14,14 @@ MISSED, EXTRA = "3 3", "#d62728"  # dashes of true edges that were not found; co
 
 
 def circuit_picture(
-    wired: NetWiring, true: Iterable[Edge], found: Iterable[Edge] | None = None, title: str = "true circuit"
+    wired: NetWiring, true: Iterable[Edge], predicted: Iterable[Edge] | None = None, title: str = "true circuit"
 ) -> Html:
     """Return the true circuit as SVG; with a found one, both side by side: missed edges dashed, wrong ones red."""
     right = tuple(true)
-    if found is None:
+    if predicted is None:
         drawing, width, height = _graph(wired, right, right, title)
     else:
-        other = tuple(found)
+        other = tuple(predicted)
         left, width, height = _graph(wired, right, right, title)
         second, more, _ = _graph(
             wired,
@@ -30,7 +30,7 @@ def circuit_picture(
             f"found: {len(set(right) & set(other))} of {len(right)}, and {len(set(other) - set(right))} wrong",
         )
         drawing, width = Html(left + _svg("g", second, transform=f"translate({width} 0)")), width + more
-    legend, wide = _legend(height, found is not None)
+    legend, wide = _legend(height, predicted is not None)
     width = max(width, wide)
     return _svg(
         "svg", drawing, legend, xmlns="http://www.w3.org/2000/svg", viewBox=f"0 0 {width} {height + 24}",

@@ -116,8 +116,8 @@ def server(settings: ServerSettings, places: Places | None = None, **options: An
     uvicorn = need("uvicorn", "web")
     usual = {"log_level": "warning", "access_log": False, "server_header": False, "timeout_graceful_shutdown": 2}
     http = protocol(places or Places())
-    given = {"host": settings.host, "port": settings.port, "http": http, "ws": "none", **usual, **options}
-    return uvicorn.Server(uvicorn.Config(application(settings), **given))
+    chosen = {"host": settings.host, "port": settings.port, "http": http, "ws": "none", **usual, **options}
+    return uvicorn.Server(uvicorn.Config(application(settings), **chosen))
 
 
 def serve(settings: ServerSettings) -> None:

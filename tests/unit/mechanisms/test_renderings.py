@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -92,6 +93,9 @@ def test_recorded_renderings_are_of_networks_of_the_zoo() -> None:
     assert set(soften.recorded()) <= set(networks())
     assert set(train.recorded()) <= set(networks())
     assert sum(path.stat().st_size for path in train.RECORDED.glob("*.npz")) < 3_000_000
+    page = (Path(__file__).parents[3] / "docs" / "how-to" / "circuit-benchmark.md").read_text(encoding="utf-8")
+    counts = f"of the {len(networks())} networks, {len(soften.recorded())} have a softened rendering"
+    assert f"{counts} and {len(train.recorded())} a trained one" in page
     assert available("induction")[:2] == ("plain", "entangled")
     absent = next(name for name in networks() if name not in soften.recorded())
     with pytest.raises(InputError, match="there is no softened rendering"):
@@ -134,7 +138,7 @@ def test_a_recorded_network_of_another_circuit_is_refused(monkeypatch: pytest.Mo
 def test_a_few_steps_of_training_move_all_arrays_and_are_compared() -> None:
     made = plain("bigram")
     result = train.trained(
-        made.judge, made.circuit.edges, soften.recorded()["bigram"], train.Recipe(steps=5, rate=1e-3)
+        made.judge, made.circuit.edges, soften.recorded()["bigram"], train.TuningRecipe(steps=5, rate=1e-3)
     )
     assert 0 < result.moved < 0.1
     assert result.comparison.compared > 1000
