@@ -176,7 +176,7 @@ def read_entry(path: Path) -> LeaderboardEntry:
     if problems:
         raise SpecError(problems)
     checked = tuple(Row(**row) for row in rows)
-    return Entry(data["method"], data["about"], checked, str(data.get("link", "")))
+    return LeaderboardEntry(data["method"], data["about"], checked, str(data.get("link", "")))
 
 
 def _faults(row: object) -> Iterator[str]:

@@ -106,7 +106,7 @@ def edge_pruning(judge: Judge) -> Scores:
     donated = {node: value[some] for node, value in donors.items()}
     with float64():
         data = part.tokens[words], donated, clean[some], part.mask[words], scale_of(judge.output, part, clean)
-        logits = _pruned(Runs(wired, wired.edges), in_jax(wired), *data)
+        logits = _pruned(CutRuns(wired, wired.edges), in_jax(wired), *data)
     return dict(zip(wired.edges, np.asarray(logits).tolist(), strict=True))
 
 
@@ -195,7 +195,7 @@ def _gradients(judge: Judge, steps: list[float], zero: bool = False) -> Iterator
         donated = {node: np.zeros_like(value) for node, value in donors.items()} if zero else donors
         start = np.tile(inputs, (len(words), 1))
         with float64():
-            runs, arrays = Runs(wired, wired.edges), in_jax(wired)
+            runs, arrays = CutRuns(wired, wired.edges), in_jax(wired)
             data = (runs, arrays, part.tokens[words], donated, own, weight)
             yield np.mean([np.asarray(_slope(*data, step * start)) for step in steps], axis=0)
 

@@ -16,7 +16,7 @@ import pytest
 from cases import each
 from command_line import vitrify
 from vitrify.errors import InputError, SpecError, VitrifyError
-from vitrify.mechanisms.leaderboard import Entry, Row, finder, harder, interval, measure, page, read_entry
+from vitrify.mechanisms.leaderboard import LeaderboardEntry, Row, finder, harder, interval, measure, page, read_entry
 from vitrify.mechanisms.methods import METHODS
 from vitrify.mechanisms.picture import circuit_picture
 from vitrify.mechanisms.puzzle import Puzzle, answer_json, puzzle, write
