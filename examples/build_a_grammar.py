@@ -12,7 +12,7 @@ grammar = v.Grammar.from_text("""
 print("sentences:", [" ".join(sentence) for sentence in list(grammar.sentences())[:4]], "…")
 
 # %% Build it. Nothing is trained: attention heads fetch words and phrases, hidden units apply one rule each.
-net = v.build(grammar)
+net = v.build(grammar, "shapes")
 print(net)
 
 # %% After every beginning of a sentence, the net says which words may come next.
