@@ -261,7 +261,7 @@ class Harder:
     difference: tuple[float, float, float]  # mean of plain less the other, with its interval
 
 
-def harder(entry: Entry, rendering: str) -> Harder:
+def harder(entry: LeaderboardEntry, rendering: str) -> Harder:
     """Compare the AUC of a method on plain networks and in another rendering, puzzle by puzzle."""
     auc = {(row.puzzle, row.rendering): row.auc for row in entry.rows if row.auc is not None}
     both = [
