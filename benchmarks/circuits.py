@@ -16,7 +16,7 @@ from pathlib import Path
 
 from vitrify.files import put
 from vitrify.mechanisms import soften, train
-from vitrify.mechanisms.leaderboard import Entry, Row, harder, measure, read_entry
+from vitrify.mechanisms.leaderboard import LeaderboardEntry, Row, harder, measure, read_entry
 from vitrify.mechanisms.methods import METHODS
 from vitrify.mechanisms.puzzle import answer_json, available, puzzle, renderings
 from vitrify.mechanisms.score import Result
@@ -58,10 +58,10 @@ def methods(names: tuple[str, ...]) -> None:
                 rows[method][name, made.rendering] = row
                 print(f"{made.folder:28} {method:20} {time.process_time() - start:6.1f} s  {row}", flush=True)
             for method in METHODS:
-                entry = Entry(method, ABOUT[method], tuple(rows[method].values()))
+                entry = LeaderboardEntry(method, ABOUT[method], tuple(rows[method].values()))
                 put(ENTRIES / f"{method}.json", json.dumps(entry.to_json(), indent=0) + "\n")
     for method in METHODS:
-        entry = Entry(method, "", tuple(rows[method].values()))
+        entry = LeaderboardEntry(method, "", tuple(rows[method].values()))
         for rendering in ("entangled", "softened", "trained"):
             print(method, rendering, "AUC lower than plain by (puzzles, mean, interval)", harder(entry, rendering))
 

@@ -133,10 +133,10 @@ def evaluated(leaves: Mapping[str, int], signs: str, combine: Callable[[int, str
     Every operation has brackets of its own; they are nested at most `depth` deep. `signs` are the operators, the second
     one the minus, and two brackets.
     """
-    *operators, opens, closes = signs
+    operators, opens, closes = tuple(signs[:-2]), signs[-2], signs[-1]
     minus = operators[1]
     previous = at(indices - 1, tokens)
-    operator = one_of(tuple(operators)) & apply(lambda token: token in leaves or token == closes, previous)
+    operator = one_of(operators) & apply(lambda token: token in leaves or token == closes, previous)
     negated = apply(lambda token, sign: token == minus and not sign, previous, at(indices - 1, operator, False))
     height = width(marked(tokens == opens) & upto) - width(marked(tokens == closes) & upto)
     inside = choose(tokens == closes, height + 1, -1)

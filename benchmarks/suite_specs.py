@@ -168,7 +168,7 @@ def cycle_positions(_length: int) -> Spec:
 
 def dyck_2_3(_length: int) -> Spec:
     def step(stack: Any, letter: str) -> Any:
-        side, kind = letter
+        side, kind = letter[0], letter[1]
         if stack is None or side == "(":
             return None if stack is None or len(stack) == 3 else stack + kind
         return stack[:-1] if stack[-1:] == kind else None

@@ -34,6 +34,7 @@ from vitrify.learn.repair import repair
 from vitrify.learn.store import RunStore
 
 CALLS = ("open", "write", "fsync", "rename", "replace", "mkdir", "unlink", "rmdir", "ftruncate", "chmod", "link")
+WRITER = "serialize_file"  # of safetensors, which writes files by itself
 ERRORS = (errno.ENOSPC, errno.EIO, errno.EACCES)
 FAULTS = (*ERRORS, "short", "kill")
 Fault = int | str
@@ -45,7 +46,7 @@ IDENTITIES: list[dict[str, Any]] = [{"name": "run", "seed": seed} for seed in ra
 def failing(at: int, fault: Fault | None) -> Iterator[list[int]]:
     """Let operation number `at` on files fail; yields a list whose only entry is the number of operations so far."""
     count, plain = [0], {name: getattr(os, name) for name in CALLS}
-    save, sync = safetensors.numpy.serialize_file, os.sync
+    save, sync = getattr(safetensors.numpy, WRITER), os.sync
 
     def due() -> bool:
         count[0] += 1
@@ -62,7 +63,8 @@ def failing(at: int, fault: Fault | None) -> Iterator[list[int]]:
                 os.kill(os.getpid(), signal.SIGKILL)
             if fault == "short":  # of a write: it is no error, and the rest must follow
                 return plain["write"](words[0], half) if name == "write" else plain[name](*words, **named)
-            raise OSError(fault, os.strerror(int(fault)), str(words[0]))
+            assert isinstance(fault, int)
+            raise OSError(fault, os.strerror(fault), str(words[0]))
 
         return call
 
@@ -74,18 +76,20 @@ def failing(at: int, fault: Fault | None) -> Iterator[list[int]]:
         os.truncate(path, Path(path).stat().st_size // 2)
         if fault == "kill":
             os.kill(os.getpid(), signal.SIGKILL)
-        raise SafetensorError(f"I/O error: {os.strerror(int(fault))} (os error {fault})")
+        assert isinstance(fault, int)
+        raise SafetensorError(f"I/O error: {os.strerror(fault)} (os error {fault})")
 
     os.sync = lambda: None  # it can't fail, and would wait for everybody else's files
     for name in CALLS:
         setattr(os, name, wrapped(name))
-    safetensors.numpy.serialize_file = saving
+    setattr(safetensors.numpy, WRITER, saving)
     try:
         yield count
     finally:
         for name in CALLS:
             setattr(os, name, plain[name])
-        safetensors.numpy.serialize_file, os.sync = save, sync
+        setattr(safetensors.numpy, WRITER, save)
+        os.sync = sync
 
 
 class Scenario(ABC):
@@ -167,7 +171,7 @@ class Training(Scenario):
             group.save(step, {"w": np.array([[float(step)] * 3 for _ in group.numbers])}, {"step": step})
 
     def state(self, root: Path) -> str:
-        store, said = RunStore(root / "runs"), []
+        store, said = RunStore(root / "runs"), list[tuple[tuple[int, ...], int | str]]()
         with store.open_many(IDENTITIES) as opened:
             for group in opened.groups:
                 latest = group.latest()

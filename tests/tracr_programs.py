@@ -35,7 +35,7 @@ def balances(word: Word, pair: str) -> list[Fraction]:
 def dyck(*pairs: str) -> Callable[[Word], list[bool]]:
     def means(word: Word) -> list[bool]:
         good = True
-        for opening, closing in pairs:
+        for opening, closing in map(tuple, pairs):
             height = 0
             for symbol in word:
                 height += (symbol == opening) - (symbol == closing)

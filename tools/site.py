@@ -117,4 +117,4 @@ def in_frame(text: str, root: str, name: Path) -> str:
 
 
 if __name__ == "__main__":
-    main(*map(Path, sys.argv[1:4]), *sys.argv[4:5])
+    main(Path(sys.argv[1]), Path(sys.argv[2]), Path(sys.argv[3]), *sys.argv[4:5])

@@ -3,6 +3,8 @@
 vitrify build examples/tracr/library.py:reverse --symbols a,b,c --max-length 10 -o reverse
 """
 
+# mypy: ignore-errors
+
 from tracr.rasp import rasp
 
 EQ, LT, LEQ, TRUE = rasp.Comparison.EQ, rasp.Comparison.LT, rasp.Comparison.LEQ, rasp.Comparison.TRUE

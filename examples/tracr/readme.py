@@ -3,6 +3,8 @@
 vitrify build examples/tracr/readme.py -o reverse
 """
 
+# mypy: ignore-errors
+
 from tracr.compiler import compiling
 from tracr.rasp import rasp
 

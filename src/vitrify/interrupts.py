@@ -53,17 +53,17 @@ def careful() -> Iterator[Callable[[], int]]:
 
     A second one interrupts as usual.
     """
-    asked = 0
+    first = 0
 
     def handler(number: int, frame: FrameType | None) -> None:
-        nonlocal asked
-        if asked:
+        nonlocal first
+        if first:
             _raise(number, frame)
         _heard.set()
-        asked = number
+        first = number
 
     with _handled(handler):
-        yield lambda: asked
+        yield lambda: first
 
 
 def see_to_it() -> None:

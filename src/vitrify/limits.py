@@ -23,7 +23,7 @@ from vitrify.errors import BudgetSpent, InputError, VitrifyError
 REPEAT_SECONDS = 1.0  # after the first alarm: what catches one is stopped by the next
 MEMORY_SHARE = 0.75  # of this machine, that a command may take by default
 MAX_SEED = (1 << 32) - 1  # what JAX takes; NumPy takes more, but one number should mean the same everywhere
-MAX_DIGITS = 40  # of a number that a message quotes
+MAX_BITS = 128  # of a number that a message quotes: Python writes none of thousands of digits
 MIN_SECONDS = 1e-3  # of a clock: none at all would stop it
 
 
@@ -35,7 +35,8 @@ def memory_of_machine() -> int:
 def checked_seed(seed: int) -> int:
     """Return a seed; one that not every generator of random numbers takes is refused."""
     if not 0 <= seed <= MAX_SEED:
-        raise InputError(f"a seed must be a whole number from 0 to {MAX_SEED:,}, not {str(seed)[:MAX_DIGITS]}")
+        told = str(seed) if seed.bit_length() <= MAX_BITS else f"one of {seed.bit_length():,} bits"
+        raise InputError(f"a seed must be a whole number from 0 to {MAX_SEED:,}, not {told}")
     return seed
 
 

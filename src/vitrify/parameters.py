@@ -29,7 +29,6 @@ from typing import Annotated, Any, ClassVar, Literal, TypeAlias, Union, get_args
 from vitrify.encoding import Json, JsonMapping, JsonObject, content, encoded, named_fields, recorded_name
 from vitrify.errors import InputError, VitrifyError
 from vitrify.hints import bare, class_of, container, metadata, options
-from vitrify.limits import MAX_SEED
 
 Keys: TypeAlias = tuple[str, ...]  # the place of a value in a file: table by table, to its own key
 Fault: TypeAlias = tuple[Keys, str]  # one broken rule: where, and a sentence
@@ -75,7 +74,6 @@ class Help:
 
 Count: TypeAlias = Annotated[int, Within(1)]
 Natural: TypeAlias = Annotated[int, Within(0)]
-Seed: TypeAlias = Annotated[int, Within(0, MAX_SEED)]
 Positive: TypeAlias = Annotated[float, Within(0, ends="(]")]
 NonNegative: TypeAlias = Annotated[float, Within(0)]
 Probability: TypeAlias = Annotated[float, Within(0, 1)]
@@ -129,12 +127,8 @@ class Parameter:
         kind = "choice" if self.choices else self.type.__name__ if self.type in WORDS else "text"
         within = self.within or Within()
         about = {"name": self.name, "kind": kind, "allowed": self.allowed, "help": self.help, "required": self.required}
-        return about | {
-            "low": within.low,
-            "high": within.high,
-            "choices": list(self.choices),
-            "default": None if self.required else plain(self.default),
-        }
+        default = None if self.required else plain(self.default)
+        return about | {"low": within.low, "high": within.high, "choices": list(self.choices), "default": default}
 
 
 def described(kind: Any) -> tuple[Parameter, ...]:
@@ -398,5 +392,5 @@ def shown(value: object) -> str:
 
 def _named(hint: object) -> bool:
     """Return whether a value is of a class of this package, so that text is its file or name."""
-    kinds = [class_of(bare(each)) for each in options(hint) or (hint,)]
+    kinds = (class_of(bare(each)) for each in options(hint) or (hint,))
     return all(isinstance(kind, type) and kind not in (*WORDS, tuple) for kind in kinds)

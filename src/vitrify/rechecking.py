@@ -28,7 +28,7 @@ STATED, MAY = {"verdict", "cases", "domains", "quantities", "links"}, {"witness"
 ALL, PART = {"words", "prefixes of sentences"}, ("kind", "count", "shortest", "longest")  # kinds and parts of domains
 SOME = {"words that exercise the listed parts", "first words", "random words", "random sentences"}  # kinds, sampled
 TIE, TOLERANCE = 1e-6, 1e-9  # a margin that rounding could decide; error of a probability or a number
-MAX_BYTES = 1 << 32  # of a file
+MAX_BYTES, MAX_MESSAGE = 1 << 32, 4_000  # of a file; characters, as messages quote what a file says
 MAX_WORDS, MAX_ENTRIES, MAX_SCORES = 1 << 22, 1 << 27, 1 << 22  # words tried; of a dense array; of one batch
 SEEN = {"none": (-np.inf, np.inf), "causal": (0, np.inf), "strict": (1, np.inf), "after": (-np.inf, -1)}  # offsets
 DAMAGE = (OSError, LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)  # of files
@@ -69,11 +69,11 @@ def recheck(folder: Path | str, seed: int | None = None) -> Recheck:
     try:
         _recheck(Path(folder), report)
     except Disagreement as error:
-        report.problem = str(error)
+        report.problem = str(error)[:MAX_MESSAGE]
     except NotImplementedError as error:  # its answers are not run again
         report.unjudged = str(error)
     except (*DAMAGE, safetensors.SafetensorError, SpecError, InputError) as error:
-        report.problem = f"something is not as vitrify writes it: {error!r}"
+        report.problem = f"something is not as vitrify writes it: {error!r}"[:MAX_MESSAGE]
     return report
 
 

@@ -20,8 +20,17 @@ from vitrify.web.examples import examples
 from vitrify.web.story import story_at
 
 Visit = Callable[..., Any]
-SHORT = ("door.ltl", "phrases.pcfg", "world.knowledge.toml", "faces.scene.toml", "weather.pfsa.json", "hops.task.toml")
-SHORT = (*SHORT, "towns.connectivity", "marked_palindromes.ptm.toml", "zigzag.maxout.json")
+SHORT = (
+    "door.ltl",
+    "phrases.pcfg",
+    "world.knowledge.toml",
+    "faces.scene.toml",
+    "weather.pfsa.json",
+    "hops.task.toml",
+    "towns.connectivity",
+    "marked_palindromes.ptm.toml",
+    "zigzag.maxout.json",
+)
 WINDOWS = [(width, scheme) for width in (1280, 390) for scheme in ("light", "dark")]
 LOGITS = """([packed, inputs]) => {
   const arrays = vitrify.unpack(packed.arrays);
@@ -202,3 +211,28 @@ def test_a_notebook_shows_a_network_in_a_frame(visit: Visit, tmp_path: Path) -> 
     inside = visit((tmp_path / "notebook.html").as_uri()).frame_locator("iframe")
     inside.locator("#stage[data-ms]").wait_for()
     assert inside.locator("#verdict").inner_text() == "as built"
+
+
+ZEROED = """async (packed) => {
+  const source = vitrify.inPage(packed);
+  for (const name of ["unembed.W_U", "unembed.b_U"]) {
+    const { entries } = await source.entries(name, "");
+    for (const [index] of entries) await source.change({ array: name, index, value: 0 });
+  }
+  const { answer } = await source.run({ words: packed.suggestions[0], stop: 0, position: null });
+  return [answer.detail.tied, answer.right];
+}"""
+
+
+def test_a_tie_is_named_and_not_right_in_the_page_and_in_the_app(visit: Visit, tmp_path: Path) -> None:
+    page, (spec, weights) = blank(visit, tmp_path), example("parity.automaton.json")
+    data = packed(weights, spec)
+    words = data["suggestions"][0]
+    silent = weights
+    for name in ("unembed.W_U", "unembed.b_U"):
+        silent = silent.with_array(name, np.zeros(weights.arrays[name].shape))
+    seen = trace(silent, words)
+    answer = AnswerJudge(weights.architecture, spec).beside(seen, words, len(words))
+    assert answer["detail"]["tied"] == list(weights.architecture.output.symbols[1:])
+    assert not any(answer["right"])
+    assert page.evaluate(ZEROED, data) == [answer["detail"]["tied"], answer["right"]]

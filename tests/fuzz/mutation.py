@@ -177,8 +177,8 @@ def changed_json(data: Any, rng: Random, pool: Sequence[bytes] = ()) -> Any:
                 )
             )
         case 5 if isinstance(value, str):
-            other = rng.choice(pool).decode(errors="ignore") if pool else value
-            parent[last] = rng.choice(TEXT_CHANGES)(value, other, rng)
+            text = rng.choice(pool).decode(errors="ignore") if pool else value
+            parent[last] = rng.choice(TEXT_CHANGES)(value, text, rng)
         case 6:
             *path, other = rng.choice(paths)  # a value from elsewhere
             donor = data

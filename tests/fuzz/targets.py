@@ -12,7 +12,7 @@ import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -82,7 +82,7 @@ def kind_of(message: str) -> str:
 class SpecFiles(Target):
     """Files of one suffix: read, written again and read back, which must give the same spec; `built` builds a few."""
 
-    def __init__(self, name: str, folder: Path, suffix: str, *, built: bool = False) -> None:
+    def __init__(self, name: str, suffix: str, folder: Path, *, built: bool = False) -> None:
         super().__init__(name, folder)
         self.suffix, self.built = suffix, built
 
@@ -342,11 +342,9 @@ def readers() -> dict[str, Callable[[Path], Target]]:
 
     made: dict[str, Callable[[Path], Target]] = {}
     for suffix in suffixes():
-        made[f"spec{suffix}"] = lambda folder, suffix=suffix: SpecFiles(f"spec{suffix}", folder, suffix)
+        made[f"spec{suffix}"] = partial(SpecFiles, f"spec{suffix}", suffix)
         if suffix not in (".arpa", ".maxout.safetensors"):
-            made[f"build{suffix}"] = lambda folder, suffix=suffix: SpecFiles(
-                f"build{suffix}", folder, suffix, built=True
-            )
+            made[f"build{suffix}"] = partial(SpecFiles, f"build{suffix}", suffix, built=True)
     made["folders"] = lambda folder: Folders("folders", folder, certificates=False)
     made["certificates"] = lambda folder: Folders("certificates", folder, certificates=True)
     made["stores"] = lambda folder: Stores("stores", folder)

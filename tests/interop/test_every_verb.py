@@ -59,7 +59,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def answer(*words: object, code: int = 0, cwd: Path | None = None) -> Any:
-    done = vitrify(*words, "--json", **({} if cwd is None else {"cwd": cwd}))
+    done = vitrify(*words, "--json", cwd=cwd or Path())
     assert done.returncode == code, (words, done.stdout, done.stderr)
     return json.loads(done.stdout) if code < 2 else done.stderr
 

@@ -73,3 +73,28 @@ def test_masks_of_single_heads_stay_when_hooks_are_reset(tmp_path: Path) -> None
     assert np.array_equal(before.detach().numpy(), model("a b b c").detach().numpy())
     model.reset_hooks(including_permanent=True)
     assert not np.allclose(before.detach().numpy(), model("a b b c").detach().numpy(), atol=1e-3)
+
+
+def test_nnsight_reads_and_changes_activations_of_the_torch_module(tmp_path: Path) -> None:
+    """Skipped where nnsight is missing; the hooks that it uses are tested for every architecture."""
+    nnsight = pytest.importorskip("nnsight", reason="nnsight is not installed: pip install nnsight runs this test")
+    import torch
+
+    from vitrify.interop import torch_folder
+    from vitrify.interop.torch_module import load
+
+    net = build(Program.read(EXAMPLES / "reverse.rasp"))
+    torch_folder.write(net, tmp_path, "float64")
+    model = nnsight.NNsight(load(tmp_path))
+    tokens = torch.tensor([[0, 1, 2, 3]])
+    ours: dict[str, Any] = {}
+    logits = net.architecture.forward(net.prepared, tokens.numpy(), record=ours.__setitem__)
+    with model.trace(tokens):
+        pattern = getattr(model.blocks, "2").attn.hook_pattern.output.save()
+        found = model.output.save()
+    np.testing.assert_allclose(pattern.detach().numpy(), ours["blocks.2.attn.hook_pattern"], atol=1e-12)
+    np.testing.assert_allclose(found.detach().numpy(), logits, atol=1e-9)
+    with model.trace(tokens):
+        getattr(model.blocks, "2").attn.hook_pattern.output[:] = 0
+        changed = model.output.save()
+    assert (changed - found).abs().max() > 0.1

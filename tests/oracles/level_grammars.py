@@ -56,11 +56,31 @@ def recognized(rules: Rules, words: list[int]) -> bool:
     return len(words) in ends(max(rules), 0)
 
 
+def published(rules: Rules) -> dict[str, object]:
+    """Return rules as PhysicsLM4 publishes them: levels from the top, with places in the level below as children."""
+    levels = [[max(rules)]]
+    while levels[-1][0] in rules:
+        levels.append(sorted({part for name in levels[-1] for side in rules[name] for part in side}))
+    return {
+        "depth": len(levels) - 1,
+        "sizes": [*map(len, levels)],
+        "idx": levels,
+        "all": [
+            [
+                {"depth": depth, "id": name, "name": f"N{name}", "children":
+                 [[levels[depth + 1].index(part) for part in side] for side in rules[name]] if name in rules else None}
+                for name in level
+            ]
+            for depth, level in enumerate(levels)
+        ],
+    }  # fmt: skip
+
+
 def write_grammar(folder: Path, name: str, levels: int, count: int, seed: int = 0) -> list[bool]:
     """Write rules as `name.cfg.json` and strings without blanks, with labels, as `name.tsv`; return the labels."""
     rules, rng = rules_by_level(levels, seed), random.Random(seed)
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / f"{name}.cfg.json").write_text(json.dumps({"rules": rules}), encoding="utf-8")
+    (folder / f"{name}.cfg.json").write_text(json.dumps(published(rules)), encoding="utf-8")
     labels, lines = [], []
     for number in range(count):
         words = sentence(rules, rng)

@@ -120,7 +120,10 @@ def test_runs_show_their_last_measurements_and_draw_their_curves(net: Weights[An
     runs = RunList(Run({"seed": seed, "model": EVIL}, curve, net) for seed, curve in enumerate(curves))
     rows = cells(parsed(runs))
     assert [row[1:] for row in rows[1:]] == [["0", "finished", "8", "0.111111"], ["1", "finished", "8", "1.11111"]]
-    assert [line.get_ydata().tolist() for line in runs.plot().axes[0].lines] == [[1.0, 1 / 9], [2.0, 1 + 1 / 9]]
+    assert [list(np.asarray(line.get_ydata())) for line in runs.plot().axes[0].lines] == [
+        [1.0, 1 / 9],
+        [2.0, 1 + 1 / 9],
+    ]
     assert cells(parsed(runs[0]))[1] == rows[1]
     assert len(runs[1].plot().axes[0].lines) == 1
     with pytest.raises(InputError, match="no measurement 'speed'; it has loss"):
@@ -131,8 +134,9 @@ def test_attention_is_drawn_with_a_picture_for_each_head(net: Weights[Any]) -> N
     run = trace(net, "abba")
     pictures = [axes.images[0].get_array() for axes in run.plot().axes if axes.images]
     assert len(pictures) == 3
-    assert np.array_equal(pictures[1], run["blocks.1.attn.hook_pattern"][0])
+    assert np.array_equal(np.asarray(pictures[1]), run["blocks.1.attn.hook_pattern"][0])
     recurrent = built(ENTRIES["elman"], SAMPLES[Automaton][0], "softmax")
+    assert recurrent is not None
     with pytest.raises(InputError, match="no attention to draw"):
         trace(recurrent, [recurrent.architecture.inputs[1]]).plot()
 

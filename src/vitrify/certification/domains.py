@@ -16,7 +16,7 @@ Arithmetic = Literal["float64", "reals"]
 
 
 @cache
-def _hints(kind: type) -> dict[str, Any]:
+def _hints(kind: Any) -> dict[str, Any]:
     """Return the declared types of the fields of a dataclass."""
     return get_type_hints(kind, include_extras=True)
 
@@ -60,7 +60,8 @@ class JsonData:
         if not isinstance(data, Mapping):
             raise InputError(f"{cls.__name__} as JSON must be a table")
         unknown, absent = set(data) - {entry.name for entry in known}, required - set(data)
-        hints = _hints(cls)
+        kind: Any = cls
+        hints = _hints(kind)
         odd = [name for name in data.keys() & hints.keys() if not accepts(hints[name], decoded(data[name]))]
         if unknown or absent or odd:
             problems = [f"has no field {name!r}" for name in sorted(unknown)]

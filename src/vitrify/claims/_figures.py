@@ -162,7 +162,8 @@ def curves(
                 pairs = [(at, _entry(each, key)) for at, each in _numbered(part, pattern)]
                 line = tuple(sorted((at, value) for at, value in pairs if _number(value)))
                 if line:
-                    lines.setdefault(line, []).append(f"{_group(by, name, part, name)}{label and f': {label}'}")
+                    own = _group(by, name, part, name if len(evidence.parts) > 1 else "")
+                    lines.setdefault(line, []).append(": ".join(filter(None, (own, label))))
         _lines(axes, lines)
         _finish(axes, [pair for line in lines for pair in line], (xlabel, ylabel, log), laws)
 

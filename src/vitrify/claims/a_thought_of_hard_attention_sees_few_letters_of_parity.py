@@ -47,14 +47,18 @@ XOR_GATES = 3
 PROMPTS = 200
 
 
+def _depth(doublings: int) -> str:
+    return f"{doublings + 1} layer{'s' * (doublings > 0)}"
+
+
 def subjects() -> Subjects:
     for length, heads, doublings in BLOCKS:
         net, enough = parity_in_blocks(length, heads, doublings)
-        name = f"{doublings + 1} layers, {heads} heads, {enough - 1} thoughts of {enough}"
+        name = f"{_depth(doublings)}, {heads} head{'s' * (heads > 1)}, {enough - 1} thoughts of {enough}"
         yield _contestant(name, net, length, enough - 1, net, enough)
     for length, heads, doublings in TRAINED:
         net, enough = trained_parity(length, heads, doublings)
-        name = f"trained, {doublings + 1} layers, {heads} heads, {enough - 1} thoughts of {enough}"
+        name = f"trained, {_depth(doublings)}, {heads} head{'s' * (heads > 1)}, {enough - 1} thoughts of {enough}"
         yield _contestant(name, net, length, enough - 1, net, enough)
     right, enough = build(xor_of(range(LETTERS)), attention="hard"), XOR_GATES * (LETTERS - 1)
     fewer = enough - XOR_GATES
@@ -63,7 +67,7 @@ def subjects() -> Subjects:
     yield _contestant("circuit that reads a letter twice", twice, LETTERS, enough, right, enough)
     for length, heads, doublings in RIGHT:
         net, enough = parity_in_blocks(length, heads, doublings)
-        yield Subject(f"{doublings + 1} layers, all thoughts", weights=net, data=_data(net, length, enough))
+        yield Subject(f"{_depth(doublings)}, all thoughts", weights=net, data=_data(net, length, enough))
 
 
 def xor_of(letters: Sequence[int]) -> Circuit:

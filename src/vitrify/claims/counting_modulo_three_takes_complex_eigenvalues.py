@@ -55,7 +55,9 @@ def subjects() -> Subjects:
     for kind in ("signed", "positive"):
         for depth in DEPTHS:
             nets = [random_stack(seed, kind, depth) for seed in range(NETS)]
-            yield Subject(f"(b) {kind}, {depth} layers", data={"nets": nets, "depth": depth, "kind": kind})
+            yield Subject(
+                f"(b) {kind}, {depth} layer{'s' * (depth > 1)}", data={"nets": nets, "depth": depth, "kind": kind}
+            )
     yield Subject("(c) rotation by 120°", data={"angle": 2 * pi / 3})
 
 
@@ -173,7 +175,7 @@ def _counting(weights: Weights[Transformer]) -> Weights[Transformer]:
 FIGURE = show(
     points("modulo {}", "d_model", "modulus", "numbers in the state"),
     points(
-        "{} layers",
+        "{} layer",
         "letters before the period",
         "layers",
         "letters until real nets repeat",

@@ -67,6 +67,6 @@ def sabotage(subject: Subject) -> Subject:
 
 FIGURE = show(
     *attention_of(subjects, (0, 0), (1, 0)),
-    points("size={}", ("d_model", "units"), "positions", "size of the net", "2x", joined=True),
+    points("size={}", ("d_model", "units", "layers"), "positions", "size of the net", "2x"),
 )
 CLAIM = Claim(subjects, check, sabotage, id="R38", standing="theorem", certified="proved", figure=FIGURE)

@@ -41,7 +41,8 @@ def subjects() -> Subjects:
     for inputs, pairs in ((1, FAMILY), (2, PLANE)):
         for k, depth in pairs:
             spec, data = zigzag(k, depth, inputs), {"k": k, "depth": depth, "wanted": k ** (inputs * depth)}
-            yield Subject(f"{k} pieces, {depth} layers{', plane' * (inputs > 1)}", spec, _built(spec), data)
+            name = f"{k} pieces, {depth} layer{'s' * (depth > 1)}{', plane' * (inputs > 1)}"
+            yield Subject(name, spec, _built(spec), data)
     for seed in range(SEEDS):
         for name, spec in {
             "one input, rank 3": random_maxout((1, 5, 4, 1), 3, seed),

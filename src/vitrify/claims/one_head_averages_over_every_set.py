@@ -34,7 +34,7 @@ from vitrify.certification.evidence import Link, Scope
 from vitrify.certification.margins.values import Undecided
 from vitrify.certification.oracles.catalogue import oracle_for
 from vitrify.certification.oracles.sparse_averaging import looked_at
-from vitrify.claims._figures import declared, points, show
+from vitrify.claims._figures import points, show
 from vitrify.claims._nets import Domain, Evidence, Method, Quantity, built, check_net, edited, refused, sized, zeroed
 from vitrify.claims.catalogue import Claim, Subject, Subjects
 from vitrify.constructions.sparse_averaging import sizes, sparse_averaging
@@ -223,7 +223,7 @@ def sabotage(subject: Subject) -> Subject:
 FIGURE = show(
     points(
         "{} positions",
-        {"measured": "dimensions of a key", "one-hot code": declared("of a one-hot code")},
+        {"measured": "dimensions of a key", "one-hot code": "of a one-hot code"},
         "positions N",
         "dimensions of a key",
         "2x2y",

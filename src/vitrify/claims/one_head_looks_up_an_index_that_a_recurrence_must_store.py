@@ -85,7 +85,15 @@ def sabotage(subject: Subject) -> Subject:
 
 
 FIGURE = show(
-    points("{} positions", "d_head", "positions", "width of the head", "2x", joined=True, laws={"log₂ N": math.log2}),
+    points(
+        "{} positions",
+        "d_head",
+        "positions",
+        "width of the head",
+        "2x",
+        joined=True,
+        laws={"⌈log₂ N⌉": lambda N: math.ceil(math.log2(N))},
+    ),
     bits_sent("of the state of a recurrence"),
 )
 CLAIM = Claim(

@@ -122,7 +122,7 @@ FIGURE = show(
         "length T",
         "rounds of the one layer",
         "2x",
-        laws={"log₂ T": math.log2},
+        laws={"⌈log₂ T⌉": lambda T: math.ceil(math.log2(T))},
     ),
     bars({"units used": "units", "declared": declared("units")}, "units"),
 )

@@ -30,7 +30,7 @@ TASKS: tuple[tuple[Nearest, Attention], ...] = (
     (Nearest(360, 10, 64), "sparsemax"),
     (Nearest(4096, 16, 256), "softmax"),
 )
-SMALL, MOST, FEW = 101, 1000, 20  # points; random words of nets with no more, and with more
+SMALL, SAMPLES, SAMPLES_OF_LARGE = 101, 1000, 20  # points; random words of nets with no more, and with more
 MAX_PROVED = 360  # points: the margins of more are too many to compare
 
 
@@ -42,7 +42,7 @@ def subjects() -> Subjects:
 def check(subject: Subject) -> Evidence:
     """Compare a net with its spec and its formulas, and prove both links unless it is large."""
     task = subject.spec
-    evidence = check_net(subject, samples=MOST if task.points <= SMALL else FEW, work=1e8)
+    evidence = check_net(subject, samples=SAMPLES if task.points <= SMALL else SAMPLES_OF_LARGE, work=1e8)
     if evidence.verdict != "holds" or task.points > MAX_PROVED:
         return evidence
     evidence = proving(subject, evidence)

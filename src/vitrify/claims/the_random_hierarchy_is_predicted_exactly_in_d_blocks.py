@@ -70,7 +70,7 @@ def sabotage(subject: Subject) -> Subject:
 
 
 FIGURE = show(
-    points("L={}", "layers", "levels L", "blocks", laws={"L + 1": lambda levels: levels + 1}),
+    points("L={}", ("layers", "heads"), "levels L", "count"),
     bars({"units used": "units", "declared": declared("units")}, "units"),
 )
 CLAIM = Claim(subjects, check, sabotage, id="R32", standing="theorem", certified="exhaustive", figure=FIGURE)

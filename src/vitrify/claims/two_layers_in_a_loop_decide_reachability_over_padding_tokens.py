@@ -92,7 +92,7 @@ FIGURE = show(
         "nodes n",
         "rounds of the loop",
         joined=True,
-        laws={"log₂ (n − 1)": lambda n: math.log2(n - 1)},
+        laws={"⌈log₂ (n − 1)⌉": lambda n: math.ceil(math.log2(n - 1))},
     ),
     points("{} nodes", "tokens", "nodes n", "tokens", "y", joined=True, laws={"n³": lambda n: n**3}),
 )

@@ -66,7 +66,7 @@ def build(
     with status(f"reading {file}") as say, within(f"building {file}", seconds, memory):
         if file.suffix == ".txt" and not order:
             raise InputError(f"{unknown_suffix(str(file))}; a plain text becomes an n-gram model with --order N")
-        if ".py" in file.suffix:  # FILE.py, or FILE.py:NAME
+        if file.suffix.partition(":")[0] == ".py":  # FILE.py, or FILE.py:NAME
             spec: Spec = _of_tracr(str(file), symbols, ctx.meta[CHOICES].get("max_length"))
         else:
             spec = fitted(file, order) if order else read_spec(file)
@@ -101,8 +101,8 @@ def _of_tracr(source: str, symbols: str | None, length: str | int | None) -> Spe
     """Return a program of Tracr; symbols that are whole numbers are numbers."""
     from vitrify.interop.tracr.reader import from_tracr
 
-    given = [int(text) if text.lstrip("-").isdecimal() else text for text in (symbols or "").split(",") if text]
-    return from_tracr(source, given or None, None if length is None else int(length))
+    names = [int(text) if text.lstrip("-").isdecimal() else text for text in (symbols or "").split(",") if text]
+    return from_tracr(source, names or None, None if length is None else int(length))
 
 
 def analyze(

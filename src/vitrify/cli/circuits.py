@@ -15,7 +15,7 @@ from vitrify.cli.options import AsJson, Command, Commands, arg, opt
 from vitrify.cli.render import TextTable, progress, show
 
 if TYPE_CHECKING:
-    from vitrify.mechanisms.leaderboard import Entry
+    from vitrify.mechanisms.leaderboard import LeaderboardEntry
 
 Grain = Literal["units", "layers"]
 Rendering = Literal["plain", "entangled", "softened", "trained", "all"]
@@ -122,7 +122,7 @@ def run(
         for row in leaderboard.run(leaderboard.finder(method), folder, answers or folder / "answers"):
             rows.append(row)
             tick(len(rows), len(names))
-    entry = leaderboard.Entry(Path(method).stem, about, tuple(rows))
+    entry = leaderboard.LeaderboardEntry(Path(method).stem, about, tuple(rows))
     if out:
         put(out, dumps(entry.to_json(), ensure_ascii=False) + "\n")
     show(as_json, entry.to_json(), _compared([entry]))
@@ -146,7 +146,7 @@ def table(
     show(as_json, [dict(zip(keys, line, strict=True)) for line in lines], _compared(read))
 
 
-def _compared(entries: Sequence[Entry]) -> TextTable:
+def _compared(entries: Sequence[LeaderboardEntry]) -> TextTable:
     """Return the table of some methods."""
     from vitrify.mechanisms.leaderboard import NUMBERS, cell
     from vitrify.mechanisms.leaderboard import table as compared

@@ -10,7 +10,7 @@ from operator import add
 import numpy as np
 
 from vitrify.arrays import Bools, Floats
-from vitrify.constructions._program_stream import Form, Stream, classes_of, kind_of, numbers_of, same
+from vitrify.constructions._program_stream import Form, ProgramStream, classes_of, kind_of, numbers_of, same
 from vitrify.kit.gadgets.steps import steps
 from vitrify.kit.network import Affine, Flag, Integers, Reals, Space
 from vitrify.spec.programs.expression import Expr, Value, function_of
@@ -21,7 +21,7 @@ CONNECTIVES = ("and", "or", "not", "==", "!=", "if")
 MAX_LEAVES = 8  # of a truth function computed in one layer
 
 
-class Functions(Stream):
+class Functions(ProgramStream):
     """Compiles element-wise functions into units."""
 
     def _new_form(self, node: Expr) -> Form:

@@ -23,7 +23,7 @@ class Form:
     points: Floats | None = None  # None: a one-hot
 
 
-class Stream:
+class ProgramStream:
     """The spaces of a program, created on demand."""
 
     def __init__(self, program: Program, attention: AttentionKind, *, letters: bool = True) -> None:

@@ -20,20 +20,20 @@ from vitrify.spec.grammars.grammar import Grammar
 MAX_LISTED_SHAPES = 32  # of sentences, up to which all candidates are compared
 
 
-class Candidate(NamedTuple):
+class Declared(NamedTuple):
     """A construction for a grammar: its declared sizes and what builds it."""
 
     sizes: DeclaredSizes
     build: Callable[..., Network]
 
 
-def narrowest(grammar: Grammar, max_length: int | None, positions: CodeName) -> Candidate:
+def narrowest(grammar: Grammar, max_length: int | None, positions: CodeName) -> Declared:
     """Return the candidate that declares the smallest width, spans where several do."""
     spans = grammar_spans.sizes(grammar, max_length=max_length, positions=positions)
-    candidates = [Candidate(spans, partial(grammar_spans.grammar_spans, positions=positions))]
+    candidates = [Declared(spans, partial(grammar_spans.grammar_spans, positions=positions))]
     if _few_shapes(grammar):
-        candidates.append(Candidate(grammar_shapes.sizes(grammar), grammar_shapes.grammar_shapes))
-        candidates.append(Candidate(grammar_one_pass.sizes(grammar), grammar_one_pass.one_pass))
+        candidates.append(Declared(grammar_shapes.sizes(grammar), grammar_shapes.grammar_shapes))
+        candidates.append(Declared(grammar_one_pass.sizes(grammar), grammar_one_pass.one_pass))
     return min(candidates, key=lambda candidate: candidate.sizes.at_most["d_model"])
 
 

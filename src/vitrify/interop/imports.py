@@ -192,8 +192,8 @@ def _exported(
     there = folders.tensors(folder / "model.safetensors")
     for name, array in again.items():
         near = ROUNDING[str(there[name].dtype)] if name in there else 0.0
-        kept = array[: len(there[name])] if name in there else array  # older folders have no row for padding
-        if name not in there or not np.allclose(there[name], kept, rtol=near, atol=0.0):
+        common = array[: len(there[name])] if name in there else array  # older folders have no row for padding
+        if name not in there or not np.allclose(there[name], common, rtol=near, atol=0.0):
             return None
     return weights
 

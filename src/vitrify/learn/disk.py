@@ -68,7 +68,7 @@ def write_arrays(
 
 
 @contextmanager
-def whole(path: Path) -> Iterator[None]:
+def undamaged(path: Path) -> Iterator[None]:
     """Turn what a damaged file makes of its reader into an error that names the file."""
     from safetensors import SafetensorError
 
@@ -81,7 +81,7 @@ def whole(path: Path) -> Iterator[None]:
 
 
 def must(holds: object, sentence: str) -> None:
-    """Raise a ValueError, which `whole` turns into an error that names the file."""
+    """Raise a ValueError, which `undamaged` turns into an error that names the file."""
     if not holds:
         raise ValueError(sentence)
 
@@ -91,13 +91,13 @@ FORMAT = {"format": "vitrify-runs", "version": 1}
 
 def is_store(folder: Path) -> bool:
     """Return whether a folder says that it is a run store; one of another format or version is refused."""
-    told = read_json(folder / "store.json")
-    if told not in (None, FORMAT):
+    header = read_json(folder / "store.json")
+    if header not in (None, FORMAT):
         raise StoreError(
-            f"{folder} is a run store of another version: its store.json says {encoding.line(told)[:200]}, and this "
+            f"{folder} is a run store of another version: its store.json says {encoding.line(header)[:200]}, and this "
             f"vitrify reads {encoding.line(FORMAT)}"
         )
-    return told is not None
+    return header is not None
 
 
 def checksum(path: Path) -> int:
@@ -113,7 +113,7 @@ def checksum_of(arrays: Mapping[str, Array]) -> int:
     """Return the CRC-32 of the numbers of arrays, in the order of their names."""
     total = 0
     for name in sorted(arrays):
-        total = zlib.crc32(np.ascontiguousarray(arrays[name]).reshape(-1).view(np.uint8), total)
+        total = zlib.crc32(np.ascontiguousarray(arrays[name]).reshape(-1).view(np.uint8).data, total)
     return total
 
 
@@ -122,7 +122,7 @@ def read_arrays(path: Path, *, only_about: bool = False) -> tuple[dict[str, Arra
     from safetensors import safe_open
 
     try:
-        with whole(path), safe_open(path, framework="numpy") as file:
+        with undamaged(path), safe_open(path, framework="numpy") as file:
             about = encoding.parsed((file.metadata() or {})["vitrify"])
             must(isinstance(about, dict), "the data about its arrays are no table")
             names = [] if only_about else list(file.keys())
@@ -137,14 +137,14 @@ def read_row(path: Path, row: int) -> dict[str, Array]:
     """Return one entry along the first axis of every array of a file; the others are not read."""
     from safetensors import safe_open
 
-    with whole(path), safe_open(path, framework="numpy") as file:
+    with undamaged(path), safe_open(path, framework="numpy") as file:
         return {name: file.get_slice(name)[row] for name in file.keys()}  # noqa: SIM118 - not a dict
 
 
 def read_json(path: Path) -> JsonObject | None:
     """Return a JSON object; None where the file is missing."""
     try:
-        with whole(path):
+        with undamaged(path):
             data = encoding.parsed(path.read_bytes())
             must(isinstance(data, dict), "it is no JSON object")
             return dict(data)
@@ -165,7 +165,7 @@ def read_lines(path: Path, start: int = 0, stop: int | None = None) -> list[Json
 
 def lines_of(path: Path, data: bytes) -> list[JsonObject]:
     """Return the JSON objects of lines of a log."""
-    with whole(path):
+    with undamaged(path):
         lines = [encoding.parsed(line) for line in data.split(b"\n")[:-1]]
         must(all(isinstance(line, dict) for line in lines), "a line is no JSON object")
         return lines

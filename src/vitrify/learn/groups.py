@@ -270,14 +270,14 @@ def recover(folder: Path) -> tuple[int | None, int]:
     for path in checkpoints:
         try:
             saved = disk.read_arrays(path)
-            with disk.whole(path):
+            with disk.undamaged(path):
                 assert saved is not None  # it was just listed
                 step, length = saved[1]["step"], saved[1]["log"]
                 disk.must(type(step) is int and _place(folder, step) == path and type(length) is int, "it is misnamed")
                 disk.must(isinstance(saved[1]["meta"], dict), "the data about it are no table")
                 rows = {array.shape[:1] for array in saved[0].values()} - {(len(runs_of(folder)),)}
                 disk.must(not rows, "its arrays have other rows than its group has runs")
-            with disk.whole(log):
+            with disk.undamaged(log):
                 disk.must(0 <= length <= size, f"it has {size:,} bytes, {length:,} were written before step {step:,}")
         except DamagedStore as damage:
             refusals.append(damage)
@@ -294,7 +294,7 @@ def seconds_of(folder: Path) -> float:
     """Return the seconds of training behind the latest checkpoint of a group; 0 if there is none."""
     for path in _checkpoints(folder)[:1]:
         saved = disk.read_arrays(path, only_about=True)
-        with disk.whole(path):
+        with disk.undamaged(path):
             return float(saved[1]["meta"].get("seconds", 0.0)) if saved else 0.0
     return 0.0
 

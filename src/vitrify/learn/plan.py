@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
 from itertools import chain, product
 from math import prod
-from typing import Any, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 from vitrify import __version__
 from vitrify.arrays import Array
@@ -15,7 +15,8 @@ from vitrify.encoding import JsonObject
 from vitrify.errors import InputError
 from vitrify.learn.models.catalogue import Family
 from vitrify.learn.recipe import Recipe
-from vitrify.parameters import Fault, Parameterized, Seed, convert, described, sentences
+from vitrify.limits import MAX_SEED
+from vitrify.parameters import Fault, Parameterized, Within, convert, described, sentences
 from vitrify.sandboxes.catalogue import Sandbox
 from vitrify.spec import find_spec
 
@@ -147,7 +148,7 @@ def _value(parts: Mapping[str, Parameterized], place: tuple[str, str], value: ob
     part, name = place
     if not part:
         faults: list[Fault] = []
-        seed = convert(Seed, value, (name,), faults, text=True)
+        seed = convert(Annotated[int, Within(0, MAX_SEED)], value, (name,), faults, text=True)
         if faults:
             raise InputError("; ".join(sentences(faults)))
         return seed

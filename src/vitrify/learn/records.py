@@ -71,17 +71,17 @@ class Record:
         begun = {"id": run, "identity": known["identity"], "group": known["group"], "started": known["started"]}
         folder = store / "groups" / known["group"]
         runs = stored.runs_of(folder)
-        result = (stored.whole_result if run in runs else stored.result_of)(store / run)
+        result = (stored.intact_result if run in runs else stored.result_of)(store / run)
         if result is not None:
             outcome = {"values": result["last"] | result.get("summary", {}), "message": result.get("message")}
             outcome |= {"ended": result["ended"], "seconds": result.get("seconds", 0.0)}  # not in old stores
             return cls(**begun, **outcome, state=result["state"], step=result["step"])
         line = last(folder / "log.jsonl") if run in runs else None
-        with disk.whole(folder / "log.jsonl"):
+        with disk.undamaged(folder / "log.jsonl"):
             values = groups.line_of(line, runs.index(run)) if line else {}
         running = Lock.holder(folder / "lock")
         state = "running" if running else "partial" if groups.begun(folder) else "new"
-        if not running and stored.whole_result(store / run):  # done, since we asked
+        if not running and stored.intact_result(store / run):  # done, since we asked
             return cls.read(store, run, last)
         return cls(**begun, state=state, step=values.get("step"), values=values, message=running)
 

@@ -27,7 +27,7 @@ def damaged(store: RunStore) -> dict[str, str]:
                 found[record.id] = f"{', '.join(changed)} of run {record.id} changed since it was done"
     for folder in sorted((store.path / "groups").glob("[!.]*")):
         try:
-            with disk.whole(folder):
+            with disk.undamaged(folder):
                 disk.must(disk.NAME.fullmatch(folder.name), "groups have other names")
             stored.runs_of(folder)
             if not Lock.holder(folder / "lock"):

@@ -167,7 +167,7 @@ class RunStore:
             folder = self._group(owner)
             try:
                 with Lock(folder / "lock", wait=False):
-                    runs, again = self._to_do(runs, retry, stored.whole_result)
+                    runs, again = self._to_do(runs, retry, stored.intact_result)
                     fresh += again
                     step, length = groups.recover(folder)
                     if step is None:
@@ -322,7 +322,7 @@ class RunStore:
                 continue
             folder = self._group(record.group)
             runs, lines = shared(folder)
-            with disk.whole(folder / "log.jsonl"):
+            with disk.undamaged(folder / "log.jsonl"):
                 own = [groups.line_of(line, runs.index(record.id)) for line in lines if record.id in runs]
             yield record, own
 
@@ -356,7 +356,7 @@ class RunStore:
             return groups.saved_steps(self._group(record.group))
         path = self.path / record.id / groups.CHECKPOINTS
         saved = disk.read_arrays(path, only_about=True)
-        with disk.whole(path):
+        with disk.undamaged(path):
             return [] if saved is None else [int(step) for step in saved[1]["steps"]]
 
     def row(self, record: Record, step: int) -> int:
@@ -390,6 +390,6 @@ class RunStore:
         if not all(np.isfinite(array).all() for array in arrays.values()):
             raise StoreError(f"run {record.id} holds numbers that are not finite: {record.message or 'it diverged'}")
         about: JsonObject = {"source": "trained", "run": record.id, "step": record.step if step is None else step}
-        with disk.whole(self.path / record.id / "result.json"):
+        with disk.undamaged(self.path / record.id / "result.json"):
             arrays = {name: array.astype(np.float64) for name, array in arrays.items()}
             return Weights(from_json(result["net"]), arrays, about=about | dict(record.identity))

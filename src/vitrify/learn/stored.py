@@ -18,7 +18,7 @@ from vitrify.learn.runs import run_id
 def runs_of(folder: Path) -> tuple[str, ...]:
     """The runs of a group, in the order of its rows; none if there is no such group."""
     data = disk.read_json(folder / "group.json")
-    with disk.whole(folder / "group.json"):
+    with disk.undamaged(folder / "group.json"):
         runs = tuple(() if data is None else data["runs"])
         disk.must(all(isinstance(run, str) and disk.NAME.fullmatch(run) for run in runs), "its runs have other names")
         disk.must(data is None or runs, "it has no runs")
@@ -30,7 +30,7 @@ def known_of(place: Path) -> JsonObject | None:
     known = disk.read_json(place / "run.json")
     if known is None:
         return None
-    with disk.whole(place / "run.json"):
+    with disk.undamaged(place / "run.json"):
         identity, group, started = (known[key] for key in ("identity", "group", "started"))
         disk.must(isinstance(identity, dict) and run_id(identity) == place.name, "it holds another run than its name")
         disk.must(isinstance(group, str) and disk.NAME.fullmatch(group), "its group has another name")
@@ -44,7 +44,7 @@ def result_of(place: Path) -> JsonObject | None:
     result = disk.read_json(path)
     if result is None:
         return None
-    with disk.whole(path):
+    with disk.undamaged(path):
         disk.must(all(disk.PLAIN.fullmatch(name) for name in result["files"]), "it names other files")
         sizes = {name: (place / name).stat().st_size if (place / name).exists() else None for name in result["files"]}
         lost = [name for name, size in result["files"].items() if sizes[name] != size]
@@ -59,7 +59,7 @@ def result_of(place: Path) -> JsonObject | None:
     return result
 
 
-def whole_result(place: Path) -> JsonObject | None:
+def intact_result(place: Path) -> JsonObject | None:
     """Return the result of a run that its group can compute again; None also if a power cut took a part of it."""
     try:
         return result_of(place)

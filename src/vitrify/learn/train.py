@@ -91,15 +91,15 @@ def _fit_in_store(
 ) -> list[Record]:
     """Train what a store does not hold yet of a program's members, and return the records of all."""
     with store.open_many(program.identities, retry=retry) as opened, ExitStack() as stack:
-        asked: Callable[[], int] | None = None
+        interrupted: Callable[[], int] | None = None
         for held in opened.groups:
             trainer = Trainer.resume(program.only(held.numbers), held.latest(), held.lines())
             for event in trainer.events(checkpoint_seconds):
-                asked = asked or stack.enter_context(careful())  # there is something to save now
+                interrupted = interrupted or stack.enter_context(careful())  # there is something to save now
                 held.record(event)
                 if callback and not event.runs:
                     callback(event)
-                if (number := asked()) and not event.runs:
+                if (number := interrupted()) and not event.runs:
                     if event.checkpoint is None:
                         held.save(event.step, trainer.checkpoint(), {"seconds": event.seconds_before + event.seconds})
                     kept = f"step {event.step:,} of {event.steps:,} is saved in {store.path}"

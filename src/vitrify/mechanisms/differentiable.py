@@ -28,7 +28,7 @@ TINY = 1e-9  # least weight of a symbol of which a logarithm is taken
 
 
 @dataclass(frozen=True, eq=False)
-class Runs:
+class CutRuns:
     """Patched runs of the networks with some nodes and edges, whatever their arrays: compiled programs are shared."""
 
     wired: NetWiring
@@ -42,7 +42,7 @@ class Runs:
         return hash(self._key)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Runs) and self._key == other._key
+        return isinstance(other, CutRuns) and self._key == other._key
 
     @cached_property
     def sources(self) -> dict[str, list[tuple[int, str]]]:
@@ -71,13 +71,15 @@ class Runs:
 
     def clean(self, arrays: Arrays, tokens: Array) -> dict[str, Array]:
         """Return the activations of all writers where nothing is patched."""
-        return Runs(self.wired, ())(arrays, tokens, jnp.zeros(0), {})[1]
+        return CutRuns(self.wired, ())(arrays, tokens, jnp.zeros(0), {})[1]
 
 
 class _Run:
     """One forward pass, in which JAX sees every activation."""
 
-    def __init__(self, runs: Runs, arrays: Arrays, shares: Array, donors: Activities, clean: Activities | None) -> None:
+    def __init__(
+        self, runs: CutRuns, arrays: Arrays, shares: Array, donors: Activities, clean: Activities | None
+    ) -> None:
         self.runs, self.arrays, self.shares, self.donors, self.clean = runs, arrays, shares, donors, clean
         self.wired, self.net = runs.wired, runs.wired.weights.architecture
         self.seen: dict[str, Array] = {}

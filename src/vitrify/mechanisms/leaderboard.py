@@ -65,7 +65,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Entry:
+class LeaderboardEntry:
     """A method on the leaderboard."""
 
     method: str
@@ -159,7 +159,7 @@ def run(method: Finder, folder: Path, answers: Path) -> Iterator[Row]:
         yield measure(truth, find(method, folder, name), judge)
 
 
-def read_entry(path: Path) -> Entry:
+def read_entry(path: Path) -> LeaderboardEntry:
     """Read an entry of the leaderboard; all that is wrong with it becomes one message."""
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
@@ -180,7 +180,7 @@ def read_entry(path: Path) -> Entry:
     if problems:
         raise SpecError(problems)
     checked = tuple(Row(**row) for row in rows)
-    return Entry(data["method"], data["about"], checked, str(data.get("link", "")))
+    return LeaderboardEntry(data["method"], data["about"], checked, str(data.get("link", "")))
 
 
 def _faults(row: object) -> Iterator[str]:
@@ -204,14 +204,14 @@ def interval(values: Sequence[float]) -> tuple[float, float, float]:
     return float(array.mean()), float(low), float(high)
 
 
-def summary(entry: Entry, rendering: str) -> dict[str, tuple[float, float, float]]:
+def summary(entry: LeaderboardEntry, rendering: str) -> dict[str, tuple[float, float, float]]:
     """Return mean and interval of each number over the puzzles of one rendering; empty if there are none."""
     rows = [row for row in entry.rows if row.rendering == rendering]
     columns = {key: [value for row in rows if (value := getattr(row, key)) is not None] for key in NUMBERS}
     return {key: interval(values) for key, values in columns.items() if values}
 
 
-def table(entries: Sequence[Entry]) -> list[tuple[str, str, int, dict[str, tuple[float, float, float]]]]:
+def table(entries: Sequence[LeaderboardEntry]) -> list[tuple[str, str, int, dict[str, tuple[float, float, float]]]]:
     """Return rendering, method, number of puzzles and summary, best AUC first within a rendering."""
     lines: list[tuple[str, str, int, dict[str, tuple[float, float, float]]]] = []
     for rendering in RENDERINGS:
@@ -227,7 +227,7 @@ def cell(numbers: tuple[float, float, float] | None) -> str:
     return "–" if numbers is None else f"{numbers[0]:.3f} [{numbers[1]:.2f}, {numbers[2]:.2f}]"
 
 
-def page(entries: Sequence[Entry]) -> str:
+def page(entries: Sequence[LeaderboardEntry]) -> str:
     """Return the leaderboard as Markdown."""
     about = [f"| {f'[{e.method}]({e.link})' if e.link else f'`{e.method}`'} | {e.about} |" for e in entries]
     lines = [TITLE, "", INTRODUCTION, "", "| method | what it does |", "| --- | --- |", *about]
@@ -261,14 +261,10 @@ class Harder:
     difference: tuple[float, float, float]  # mean of plain less the other, with its interval
 
 
-def harder(entry: Entry, rendering: str) -> Harder:
+def harder(entry: LeaderboardEntry, rendering: str) -> Harder:
     """Compare the AUC of a method on plain networks and in another rendering, puzzle by puzzle."""
     auc = {(row.puzzle, row.rendering): row.auc for row in entry.rows if row.auc is not None}
-    both = [
-        (auc[name, "plain"], other)
-        for (name, kind), other in auc.items()
-        if kind == rendering and (name, "plain") in auc
-    ]
-    gaps = [plain - other for plain, other in both]
+    plain = {name: value for (name, kind), value in auc.items() if kind == "plain"}
+    gaps = [plain[name] - other for (name, kind), other in auc.items() if kind == rendering and name in plain]
     lower, higher = sum(gap > SAME for gap in gaps), sum(gap < -SAME for gap in gaps)
     return Harder(len(gaps), lower, higher, interval(gaps) if gaps else (0.0, 0.0, 0.0))

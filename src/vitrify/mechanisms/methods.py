@@ -29,7 +29,7 @@ import optax
 from vitrify.arrays import Array, Arrays, Bools, Floats, Ints
 from vitrify.learn.landscape import float64
 from vitrify.mechanisms.circuit import Judge, activities
-from vitrify.mechanisms.differentiable import QUICK, Runs, contrast, distance, in_jax, scale_of
+from vitrify.mechanisms.differentiable import QUICK, CutRuns, contrast, distance, in_jax, scale_of
 from vitrify.mechanisms.domain import PatchDomain
 from vitrify.mechanisms.parts import Edge, node_of
 
@@ -106,13 +106,13 @@ def edge_pruning(judge: Judge) -> Scores:
     donated = {node: value[some] for node, value in donors.items()}
     with float64():
         data = part.tokens[words], donated, clean[some], part.mask[words], scale_of(judge.output, part, clean)
-        logits = _pruned(Runs(wired, wired.edges), in_jax(wired), *data)
+        logits = _pruned(CutRuns(wired, wired.edges), in_jax(wired), *data)
     return dict(zip(wired.edges, np.asarray(logits).tolist(), strict=True))
 
 
 @partial(jax.jit, static_argnums=0, compiler_options=QUICK)
 def _pruned(
-    runs: Runs, arrays: Arrays, tokens: Ints, donors: Arrays, clean: Array, where: Array, scale: Array
+    runs: CutRuns, arrays: Arrays, tokens: Ints, donors: Arrays, clean: Array, where: Array, scale: Array
 ) -> Array:
     """Return the logits of the gates of all edges after training."""
     optimizer, output = optax.adam(PRUNING_RATE), runs.wired.weights.architecture.output
@@ -195,12 +195,12 @@ def _gradients(judge: Judge, steps: list[float], zero: bool = False) -> Iterator
         donated = {node: np.zeros_like(value) for node, value in donors.items()} if zero else donors
         start = np.tile(inputs, (len(words), 1))
         with float64():
-            runs, arrays = Runs(wired, wired.edges), in_jax(wired)
+            runs, arrays = CutRuns(wired, wired.edges), in_jax(wired)
             data = (runs, arrays, part.tokens[words], donated, own, weight)
             yield np.mean([np.asarray(_slope(*data, step * start)) for step in steps], axis=0)
 
 
 @partial(jax.jit, static_argnums=0, compiler_options=QUICK)
-def _slope(runs: Runs, arrays: Arrays, tokens: Ints, donors: Arrays, own: Arrays, weight: Array, at: Array) -> Array:
+def _slope(runs: CutRuns, arrays: Arrays, tokens: Ints, donors: Arrays, own: Arrays, weight: Array, at: Array) -> Array:
     """Return the gradient of weighted logits by the shares of edges."""
     return jax.grad(lambda shares: (runs(arrays, tokens, shares, donors, own)[0] * weight).sum())(at)

@@ -32,7 +32,7 @@ ATTEMPTS = 3  # each with a quarter of the rate of the one before
 
 
 @dataclass(frozen=True)
-class Recipe:
+class TuningRecipe:
     """Steps of AdamW, the learning rate and the weight decay of arrays relative to their size, the seed."""
 
     steps: int = 200
@@ -42,26 +42,26 @@ class Recipe:
 
 
 @dataclass(frozen=True, eq=False)
-class Trained:
+class TunedPuzzle:
     """A trained network, its recipe, its comparison with the construction, and how far its weights have moved."""
 
     judge: Judge
-    recipe: Recipe
+    recipe: TuningRecipe
     comparison: Interchange
     moved: float  # norm of the change of all arrays, relative to their size
 
 
 def trained(
-    reference: Judge, circuit: Sequence[Edge], softness: Softness | None, recipe: Recipe | None = None
-) -> Trained:
+    reference: Judge, circuit: Sequence[Edge], softness: Softness | None, recipe: TuningRecipe | None = None
+) -> TunedPuzzle:
     """Train from the softened construction, or the plain one; with violations, again at a quarter of the rate."""
     start = soft_judge(reference, circuit, softness) if softness else reference
-    made = recipe or Recipe()
+    made = recipe or TuningRecipe()
     for _ in range(ATTEMPTS):
         arrays, moved = _descend(reference, start, circuit, made)
         weights = replace(start.wired.weights, arrays=arrays, about={"name": "a trained network"})
         judge = another_judge(reference, weights, wide_tolerance(reference, circuit))
-        result = Trained(judge, made, interchange(reference, judge, circuit), moved)
+        result = TunedPuzzle(judge, made, interchange(reference, judge, circuit), moved)
         if result.comparison.holds:
             break
         made = replace(made, rate=made.rate / 4)
@@ -69,17 +69,17 @@ def trained(
 
 
 def _descend(
-    reference: Judge, start: Judge, circuit: Sequence[Edge], recipe: Recipe
+    reference: Judge, start: Judge, circuit: Sequence[Edge], recipe: TuningRecipe
 ) -> tuple[dict[str, Floats], float]:
     """Return the arrays after training, rounded, and how far they have moved."""
     import jax
     import jax.numpy as jnp
     import optax
 
-    from vitrify.mechanisms.differentiable import QUICK, Runs, distance, in_jax, scale_of
+    from vitrify.mechanisms.differentiable import QUICK, CutRuns, distance, in_jax, scale_of
 
     wired, output = reference.wired, reference.output
-    runs, target, first = Runs(wired, wired.edges), in_jax(wired, np.float32), in_jax(start.wired, np.float32)
+    runs, target, first = CutRuns(wired, wired.edges), in_jax(wired, np.float32), in_jax(start.wired, np.float32)
     size = {name: float(max(np.sqrt(np.mean(np.square(array))), 1e-3)) for name, array in first.items() if array.size}
     part, donors, clean = max(reference.ready, key=lambda each: len(each[0].pairs))
     kinds, scale = _patches(wired.edges, circuit), scale_of(output, part, clean)
@@ -132,7 +132,7 @@ def _patches(edges: Sequence[Edge], circuit: Sequence[Edge]) -> Floats:
     return np.array([row for kind in kinds for row in (kind * most)[:most]])
 
 
-def record(name: str, made: Trained) -> Path:
+def record(name: str, made: TunedPuzzle) -> Path:
     """Write the arrays of a trained network, compressed, with its recipe."""
     arrays = {key: np.asarray(array).astype(np.float32) for key, array in made.judge.wired.weights.arrays.items()}
     recipe = np.array([made.recipe.steps, made.recipe.rate, made.recipe.decay, made.recipe.seed, made.moved])

@@ -62,7 +62,7 @@ class SparseForward:
         self._dims = np.flatnonzero(_fixed(net, arrays))
         self._at = self._fixed_stream()
         self.blocks = [self._block(number) for number in range(len(net.blocks))]
-        self.unembed = _affine(arrays["unembed.W_U"], arrays["unembed.b_U"], whole=True)
+        self.unembed = _affine(arrays["unembed.W_U"], arrays["unembed.b_U"], all_rows=True)
         self._patterns: dict[int, list[csr_array[np.float64]]] = {}
 
     @classmethod
@@ -130,7 +130,7 @@ class SparseForward:
             joined = _stacked(self.arrays[f"{name}.attn.W_O"])[values.rows]
             outputs = _affine(joined, np.zeros(self.net.d_model))
         if block.units:
-            hidden = _affine(self.arrays[f"{name}.mlp.W_in"], self.arrays[f"{name}.mlp.b_in"], whole=True)
+            hidden = _affine(self.arrays[f"{name}.mlp.W_in"], self.arrays[f"{name}.mlp.b_in"], all_rows=True)
             written = _affine(self.arrays[f"{name}.mlp.W_out"], self.arrays[f"{name}.mlp.b_out"])
         return _Block(block.heads, queries, keys, values, owners, outputs, hidden, written)
 
@@ -149,13 +149,13 @@ class SparseForward:
     def _pattern(self, length: int) -> list[csr_array[np.float64]] | None:
         """Return, for each block, the attention weights [head · query, key]; None if there are too many."""
         if length not in self._patterns:
-            found, room = [], MAX_ENTRIES
+            patterns, room = [], MAX_ENTRIES
             for block in self.blocks:
-                found.append(_weights(block, length))
-                room -= found[-1].nnz
+                patterns.append(_weights(block, length))
+                room -= patterns[-1].nnz
                 if room < 0:
                     return None
-            self._patterns[length] = found
+            self._patterns[length] = patterns
         return self._patterns[length]
 
 
@@ -214,10 +214,10 @@ def _stacked(stack: Any) -> csr_array[np.float64]:
     return stack.csr if isinstance(stack, Stack) else _csr(stack.reshape(-1, stack.shape[-1]))
 
 
-def _affine(matrix: Any, bias: Floats, *, whole: bool = False) -> _Affine:
-    """Return the map `x @ matrix + bias` for a transposed x: its rows that are not zero, or the `whole` map."""
+def _affine(matrix: Any, bias: Floats, *, all_rows: bool = False) -> _Affine:
+    """Return the map `x @ matrix + bias` for a transposed x: the rows that are not zero, or `all_rows`."""
     turned = _csr(_csr(matrix).T)
-    rows = np.flatnonzero((np.diff(turned.indptr) > 0) | (bias != 0) | whole)
+    rows = np.flatnonzero((np.diff(turned.indptr) > 0) | (bias != 0) | all_rows)
     return _Affine(rows, turned[rows], np.asarray(bias)[rows])
 
 

@@ -21,7 +21,7 @@ TEXT = Path(__file__).with_suffix(".toml")
 
 
 @dataclass(frozen=True)
-class Step:
+class StoryStep:
     """A step of a story: a thought, what to do with the figure, and which planes of which claim's figure it shows.
 
     With a `slider`, whose values these are, one plane is shown at a time.
@@ -42,7 +42,7 @@ class Story:
     key: str
     title: str
     lead: str
-    steps: tuple[Step, ...]
+    steps: tuple[StoryStep, ...]
 
     @property
     def claims(self) -> tuple[str, ...]:
@@ -54,7 +54,7 @@ class Story:
 def stories() -> tuple[Story, ...]:
     """Return all stories."""
     known = tomllib.loads(TEXT.read_text(encoding="utf-8"))["story"]
-    return tuple(Story(steps=tuple(Step(**step) for step in each.pop("step")), **each) for each in known)
+    return tuple(Story(steps=tuple(StoryStep(**step) for step in each.pop("step")), **each) for each in known)
 
 
 def available(figures: Mapping[str, Drawing]) -> list[Story]:

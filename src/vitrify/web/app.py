@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ipaddress
 import secrets
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -21,7 +22,7 @@ from vitrify.errors import InputError, VitrifyError
 from vitrify.interrupts import see_to_it
 from vitrify.optional import need
 from vitrify.report.frame import STATIC
-from vitrify.report.live import SCRIPTS
+from vitrify.report.live import SCRIPTS, script, styles
 from vitrify.web.connections import Places, protocol
 from vitrify.web.guard import Guard
 from vitrify.web.site import HERE, ServerSettings, WebApp
@@ -45,16 +46,23 @@ def application(settings: ServerSettings | None = None) -> FastAPI:
     )
     app.state.site = site
     app.add_middleware(Guard, settings=site.settings)
-    for kind in (HTTPException, VitrifyError):
-        app.add_exception_handler(kind, _refused)
+    for error in (HTTPException, VitrifyError):
+        app.add_exception_handler(error, _refused)
     app.add_exception_handler(RequestValidationError, _misread)
     app.add_exception_handler(ClientDisconnect, _gone)
+    for name, text, kind in (("live.js", script, "text/javascript"), ("live.css", styles, "text/css")):
+        app.add_api_route(f"/static/{name}", partial(_text, text, kind), methods=["GET", "HEAD"])
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
     app.mount("/live", StaticFiles(directory=SCRIPTS), name="live")
     app.mount("/app", StaticFiles(directory=HERE / "static"), name="app")
     for name in ROUTERS:
         app.include_router(import_module(f"vitrify.web.{name}").router(site))
     return app
+
+
+async def _text(text: Callable[[], str], kind: str) -> Response:
+    """A file that `vitrify atlas` writes beside its pages."""
+    return Response(text(), media_type=kind)
 
 
 async def _misread(request: Request, error: Exception) -> Response:
@@ -108,8 +116,8 @@ def server(settings: ServerSettings, places: Places | None = None, **options: An
     uvicorn = need("uvicorn", "web")
     usual = {"log_level": "warning", "access_log": False, "server_header": False, "timeout_graceful_shutdown": 2}
     http = protocol(places or Places())
-    given = {"host": settings.host, "port": settings.port, "http": http, "ws": "none", **usual, **options}
-    return uvicorn.Server(uvicorn.Config(application(settings), **given))
+    chosen = {"host": settings.host, "port": settings.port, "http": http, "ws": "none", **usual, **options}
+    return uvicorn.Server(uvicorn.Config(application(settings), **chosen))
 
 
 def serve(settings: ServerSettings) -> None:

@@ -73,12 +73,12 @@ def router(site: WebApp) -> APIRouter:
                     spoken = time.monotonic()
                     yield ": still here\n\n"
 
-        return Stream(events(), watchers.release)
+        return EventStream(events(), watchers.release)
 
     return made
 
 
-class Stream(StreamingResponse):
+class EventStream(StreamingResponse):
     """A stream of events; `close` is called when it ends, however it does, also before its first event."""
 
     def __init__(self, events: AsyncIterator[str], close: Callable[[], None]) -> None:

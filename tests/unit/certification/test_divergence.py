@@ -13,6 +13,7 @@ import vitrify as v
 from cases import each
 from vitrify.certification import net_check
 from vitrify.certification.checks.divergence import DIVERGENCE, FARTHEST, divergence
+from vitrify.certification.checks.words import WordCheck
 from vitrify.certification.recognition import allowing, one_sentence, reading
 from vitrify.errors import InputError
 from vitrify.net.sparse import dense
@@ -59,7 +60,9 @@ def test_the_divergence_is_that_of_the_definition(amount: float) -> None:
             worst = max(worst, float(np.abs(p - q).max()))
         assert weight == pytest.approx(1)
         total += inner
-    measured = {each.name: each.measured for each in divergence(net, net_check(net.architecture, MODEL))}
+    check = net_check(net.architecture, MODEL)
+    assert isinstance(check, WordCheck)
+    measured = {each.name: each.measured for each in divergence(net, check)}
     assert measured[DIVERGENCE] == pytest.approx(total / 6, rel=0.1, abs=1e-12)  # 64 words of the model
     assert measured[FARTHEST] <= worst + 1e-12
     assert measured[FARTHEST] >= 0.8 * worst - 1e-12

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 from itertools import product
 from pathlib import Path
+from time import process_time
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from vitrify.constructions.catalogue import build
 from vitrify.net.answers import generation_answers
 from vitrify.net.example_files import LabeledExample
 from vitrify.net.folder import save
+from vitrify.net.inference import batch_of, encode
 from vitrify.net.scoring import BATCH, score
 from vitrify.spec import find_spec
 from vitrify.spec.automata.automaton import Automaton
@@ -117,6 +119,30 @@ def test_a_grammar_by_levels_agrees_with_a_recognizer_of_whole_strings(levels: i
     assert 30 <= sum(labels) < 60 - data["left_out"]
     file.write_text(file.read_text().replace("\t1\n", "\t0\n", 1))
     assert scored(model, file, *longest)[1]["agreeing"] == data["agreeing"] - 1
+
+
+@pytest.mark.slow
+def test_a_grammar_of_the_size_of_cfg3b_agrees_and_a_long_sentence_takes_a_tenth_of_a_dense_run(tmp_path: Path) -> None:
+    labels = write_grammar(tmp_path, "levels", 7, count=40, seed=2)
+    grammar = find_spec(tmp_path / "levels.cfg.json")
+    weights = build(grammar)
+    net_ = weights.architecture
+    result = score(weights, tmp_path / "levels.tsv", longest=net_.max_length)
+    assert result.agrees
+    assert result.sequences + result.left_out == 40
+    assert sum(labels) >= 20
+    assert weights.by_position is not None
+    sentence = max((tmp_path / "levels.tsv").read_text().splitlines(), key=len).split("\t")[0]
+    tokens, _ = batch_of(net_, [encode(net_, list(sentence[: net_.max_length]))])
+    weights.by_position(tokens)
+    logits, seconds = [], []
+    for run in (weights.by_position, lambda seen: net_.forward(weights.prepared, seen)):
+        run(tokens)
+        begin = process_time()
+        logits.append(run(tokens))
+        seconds.append(process_time() - begin)
+    assert np.abs(logits[0] - logits[1]).max() < 1e-12
+    assert 10 * seconds[0] < seconds[1], seconds
 
 
 @pytest.mark.long

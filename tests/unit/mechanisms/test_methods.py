@@ -11,7 +11,7 @@ import pytest
 from cases import each
 from vitrify.learn.landscape import float64
 from vitrify.mechanisms.circuit import patched
-from vitrify.mechanisms.differentiable import Runs, contrast, in_jax
+from vitrify.mechanisms.differentiable import CutRuns, contrast, in_jax
 from vitrify.mechanisms.methods import METHODS
 from vitrify.mechanisms.puzzle import Puzzle, answer_json, puzzle
 from vitrify.mechanisms.score import Result, score
@@ -37,7 +37,7 @@ def test_patched_runs_in_jax_are_those_of_numpy(name: str) -> None:
     part, donors, _ = judge.ready[0]
     tokens, edges = part.tokens[part.pairs[:, 0]], judge.wired.edges
     with float64():
-        runs, arrays = Runs(judge.wired, edges), in_jax(judge.wired)
+        runs, arrays = CutRuns(judge.wired, edges), in_jax(judge.wired)
         for _ in range(3):
             shares = (rng.random(len(edges)) < 0.5).astype(float)
             got = runs(arrays, tokens, jnp.asarray(shares), donors)[0]
@@ -51,7 +51,7 @@ def test_attribution_patching_is_the_slope_of_a_small_patch() -> None:
     scores = METHODS["eap"](judge)
     count = sum(len(part.pairs) for part in judge.domain)
     with float64():
-        runs, arrays = Runs(judge.wired, edges), in_jax(judge.wired)
+        runs, arrays = CutRuns(judge.wired, edges), in_jax(judge.wired)
         for part, donors, clean in judge.ready:
             tokens = part.tokens[part.pairs[:, 0]]
             weight = contrast(judge.output, clean) * part.mask[part.pairs[:, 0]][..., None]

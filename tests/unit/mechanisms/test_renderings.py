@@ -138,7 +138,7 @@ def test_a_recorded_network_of_another_circuit_is_refused(monkeypatch: pytest.Mo
 def test_a_few_steps_of_training_move_all_arrays_and_are_compared() -> None:
     made = plain("bigram")
     result = train.trained(
-        made.judge, made.circuit.edges, soften.recorded()["bigram"], train.Recipe(steps=5, rate=1e-3)
+        made.judge, made.circuit.edges, soften.recorded()["bigram"], train.TuningRecipe(steps=5, rate=1e-3)
     )
     assert 0 < result.moved < 0.1
     assert result.comparison.compared > 1000

@@ -127,14 +127,12 @@ def test_who_does_not_go_on_asking_is_let_go(monkeypatch: pytest.MonkeyPatch) ->
 def test_places_are_taken_from_who_waits_longest() -> None:
     aborted: list[int] = []
 
-    def connection(number: int, *, waits: bool) -> Any:
-        return SimpleNamespace(waits=waits, transport=SimpleNamespace(abort=lambda: aborted.append(number)))
-
-    class Hashable(SimpleNamespace):
-        __hash__ = object.__hash__
+    class Connection:
+        def __init__(self, number: int, *, waits: bool) -> None:
+            self.waits, self.transport = waits, SimpleNamespace(abort=lambda: aborted.append(number))
 
     def one(number: int, *, waits: bool = True) -> Any:
-        return Hashable(**vars(connection(number, waits=waits)))
+        return Connection(number, waits=waits)
 
     places = Places(total=4, each=2)
     assert places.take(one(0, waits=False), "a")
@@ -160,7 +158,7 @@ def test_a_place_on_the_stream_of_curves_is_given_back_and_never_given_twice(tmp
 
     async def ask(codes: list[int], leave: asyncio.Event) -> None:
         headers = [(b"host", b"localhost")]
-        scope = {
+        scope: dict[str, Any] = {
             "type": "http",
             "asgi": {"version": "3.0"},
             "http_version": "1.1",
@@ -208,7 +206,13 @@ def test_a_token_leads_to_a_page_of_the_app_only(path: str) -> None:
     from vitrify.web.site import ServerSettings
 
     headers, said = [(b"host", b"localhost")], list[Any]()
-    scope = {"type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": "GET", "scheme": "http"}
+    scope: dict[str, Any] = {
+        "type": "http",
+        "asgi": {"version": "3.0"},
+        "http_version": "1.1",
+        "method": "GET",
+        "scheme": "http",
+    }
     scope |= {"path": path, "root_path": "", "query_string": b"token=12345678", "headers": headers}
 
     async def receive() -> Any:

@@ -283,6 +283,8 @@ def test_the_atlas_is_shown_from_its_folder_and_missed_politely(tmp_path: Path, 
     assert visitor.http.get("/docs").status_code == 404
     assert visitor.http.get("/openapi.json").status_code == 404
     assert visitor.http.get("/static/site.css").status_code == 200
+    assert visitor.http.get("/static/live.js").headers["content-type"].startswith("text/javascript")
+    assert ".arcs" in visitor.http.get("/static/live.css").text
     assert visitor.http.get("/app/making.js").headers["content-type"].startswith("text/javascript")
     (tmp_path / "atlas").mkdir()
     (tmp_path / "secret").write_text("secret", encoding="utf-8")

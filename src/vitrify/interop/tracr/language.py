@@ -84,7 +84,7 @@ class SOp(RASPExpr):
         locals()[f"__r{_word}__"] = _operator(_name, _function, swapped=True)
     __lt__, __le__ = _operator("<", operator.lt), _operator("<=", operator.le)
     __gt__, __ge__ = _operator(">", operator.gt), _operator(">=", operator.ge)
-    __eq__, __ne__ = _operator("==", operator.eq), _operator("!=", operator.ne)  # type: ignore[assignment]
+    __eq__, __ne__ = _operator("==", operator.eq), _operator("!=", operator.ne)
 
     def __invert__(self) -> SOp:
         return Map(operator.not_, self)
@@ -108,7 +108,7 @@ class LengthType(SOp):
 tokens, indices, length = TokensType(), IndicesType(), LengthType()
 
 
-class Full(SOp):
+class FullValue(SOp):
     def __init__(self, fill: Value) -> None:
         self.fill = fill
 
@@ -116,9 +116,13 @@ class Full(SOp):
         return [self.fill] * len(word)
 
 
+Full = FullValue
+
+
 class SequenceMap(SOp):
     def __init__(self, f: Function, fst: SOp, snd: SOp, sign: object = None) -> None:
-        self.f, self.inner, self.sign = f, (_need(SOp, fst), _need(SOp, snd)), sign
+        self.f, self.sign = f, sign
+        self.inner: tuple[SOp, ...] = (_need(SOp, fst), _need(SOp, snd))
 
     def __call__(self, word: Sequence[Value]) -> list[Value]:
         rows = zip(*(inner(word) for inner in self.inner), strict=True)
@@ -133,14 +137,14 @@ class LinearSequenceMap(SequenceMap):
 class Map(SequenceMap):
     def __init__(self, f: Function, inner: SOp, simplify: bool = True, sign: object = None) -> None:
         del simplify  # functions of functions cost nothing here
-        self.f, self.inner, self.sign = f, (_need(SOp, inner),), sign  # type: ignore[assignment]  # one is a case of many
+        self.f, self.inner, self.sign = f, (_need(SOp, inner),), sign
 
 
 def sop_not(sop: SOp) -> SOp:
     return ~sop
 
 
-class Comparison(enum.Enum):
+class KeyComparison(enum.Enum):
     EQ, LT, LEQ, GT, GEQ, NEQ, TRUE, FALSE = "==", "<", "<=", ">", ">=", "!=", "True", "False"
 
     def __call__(self, key: Value, query: Value) -> bool:
@@ -149,7 +153,8 @@ class Comparison(enum.Enum):
         return bool(COMPARED[self](key, query))
 
 
-COMPARED = {
+Comparison = KeyComparison
+COMPARED: dict[KeyComparison, Function] = {
     Comparison.EQ: operator.eq,
     Comparison.LT: operator.lt,
     Comparison.LEQ: operator.le,
@@ -161,28 +166,32 @@ COMPARED = {
 }
 
 
-class Selector(RASPExpr):
+class KeySelector(RASPExpr):
     """For every query, which keys are selected; a combination has parts."""
 
-    def __init__(self, sign: str, *parts: Selector) -> None:
-        self.sign, self.parts = sign, tuple(_need(Selector, part) for part in parts)
+    def __init__(self, sign: str, *parts: KeySelector) -> None:
+        self.sign, self.parts = sign, tuple(_need(KeySelector, part) for part in parts)
 
-    def __and__(self, other: Selector) -> Selector:
-        return Selector("and", self, other)
+    def __and__(self, other: KeySelector) -> KeySelector:
+        return KeySelector("and", self, other)
 
-    def __or__(self, other: Selector) -> Selector:
-        return Selector("or", self, other)
+    def __or__(self, other: KeySelector) -> KeySelector:
+        return KeySelector("or", self, other)
 
-    def __invert__(self) -> Selector:
-        return Selector("not", self)
+    def __invert__(self) -> KeySelector:
+        return KeySelector("not", self)
 
     def __call__(self, word: Sequence[Value]) -> list[list[bool]]:
-        both = {"and": all, "or": any, "not": lambda chosen: not chosen[0]}[self.sign]
+        signs: dict[str, Function] = {"and": all, "or": any, "not": lambda chosen: not chosen[0]}
+        both = signs[self.sign]
         rows = zip(*(part(word) for part in self.parts), strict=True)
         return [[bool(both(chosen)) for chosen in zip(*row, strict=True)] for row in rows]
 
 
-class Select(Selector):
+Selector = KeySelector
+
+
+class Select(KeySelector):
     def __init__(self, keys: SOp, queries: SOp, predicate: Function) -> None:
         super().__init__("select")
         self.keys, self.queries, self.predicate = _need(SOp, keys), _need(SOp, queries), predicate
@@ -192,32 +201,32 @@ class Select(Selector):
         return [[bool(self.predicate(key, query)) for key in keys] for query in self.queries(word)]
 
 
-def selector_and(fst: Selector, snd: Selector, simplify: bool = True) -> Selector:
+def selector_and(fst: KeySelector, snd: KeySelector, simplify: bool = True) -> KeySelector:
     del simplify
     return fst & snd
 
 
-def selector_or(fst: Selector, snd: Selector, simplify: bool = True) -> Selector:
+def selector_or(fst: KeySelector, snd: KeySelector, simplify: bool = True) -> KeySelector:
     del simplify
     return fst | snd
 
 
-def selector_not(inner: Selector, simplify: bool = True) -> Selector:
+def selector_not(inner: KeySelector, simplify: bool = True) -> KeySelector:
     del simplify
     return ~inner
 
 
 class SelectorWidth(SOp):
-    def __init__(self, selector: Selector) -> None:
-        self.selector = _need(Selector, selector)
+    def __init__(self, selector: KeySelector) -> None:
+        self.selector = _need(KeySelector, selector)
 
     def __call__(self, word: Sequence[Value]) -> list[Value]:
         return [sum(row) for row in self.selector(word)]
 
 
 class Aggregate(SOp):
-    def __init__(self, selector: Selector, sop: SOp, default: Value = None) -> None:
-        self.selector, self.sop, self.default = _need(Selector, selector), _need(SOp, sop), default
+    def __init__(self, selector: KeySelector, sop: SOp, default: Value = None) -> None:
+        self.selector, self.sop, self.default = _need(KeySelector, selector), _need(SOp, sop), default
 
     def __call__(self, word: Sequence[Value]) -> list[Value]:
         values = self.sop(word)

@@ -2,7 +2,7 @@ r"""Read programs of Tracr from their own Python source: they become programs of
 
 A file is run as Python, with `language.py` in the place of `tracr.rasp.rasp`, so that Tracr need not be installed; run
 only files that you trust. Its functions are tabulated over the values that their arguments can have: where one divides
-by zero, the value is None, as in Tracr. Numbers are exact: a float becomes the simplest fraction within `NEAR`.
+by zero, the value is None, as in Tracr. Numbers are exact: a float becomes the simplest fraction within `FLOAT_ERROR`.
 Values that are neither numbers nor strings, such as tuples, are fine inside a program, not as its result.
 
 `Aggregate` becomes `aggregate` where the selected positions agree on all words that are tried, and else `mean`.
@@ -46,7 +46,7 @@ from vitrify.spec.programs.expression import (
 from vitrify.spec.programs.program import BEGIN, Program
 from vitrify.spec.programs.values import MAX_ROWS, Values, symbols_of
 
-NEAR = 1e-9  # distance of a float from the fraction that it becomes, relative to numbers above 1
+FLOAT_ERROR = 1e-9  # distance of a float from the fraction that it becomes, relative to numbers above 1
 MAX_DENOMINATOR = 10**6
 SIGNS = ("+", "-", "*")  # of numbers: sums are free in our networks
 
@@ -91,9 +91,12 @@ def _read(source: str) -> tuple[language.SOp, str, list[Compiled]]:
         if callable(sop) and not isinstance(sop, language.RASPExpr):
             sop = _attempt(path, sop)
     if not isinstance(sop, language.SOp):
-        found = [key for key, value in names.items() if isinstance(value, language.SOp)]
+        found = [key for key, value in names.items() if isinstance(value, language.SOp) and not key.startswith("_")]
         what = f"{name} is {'not there' if sop is None else f'a {type(sop).__name__}'}" if colon else "NAME is missing"
-        raise InputError(f"{source}: {what}; name an SOp ({', '.join(found) or 'there is none'}) or a function of none")
+        raise InputError(
+            f"{source}: {what}; name an SOp ({', '.join(found) or 'there is none'}), "
+            "or a function without arguments that returns one"
+        )
     return sop, name or path.stem, calls
 
 
@@ -196,7 +199,7 @@ def _converted(sop: language.SOp, symbols: tuple[object, ...], length: int, caus
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class TracrPart:
     """Values at a position: a function of the values of some expressions; `expr` where it is one itself."""
 
     args: tuple[Expr, ...]
@@ -210,7 +213,7 @@ def plain(value: Any) -> Value:
         if not math.isfinite(value):
             raise SpecError([f"a program has the value {value!r}: its numbers must be finite"])
         near = Fraction(value).limit_denominator(MAX_DENOMINATOR)
-        return exact(near if abs(near - Fraction(value)) <= NEAR * max(1.0, abs(value)) else Fraction(value))
+        return exact(near if abs(near - Fraction(value)) <= FLOAT_ERROR * max(1.0, abs(value)) else Fraction(value))
     if hasattr(value, "item"):  # a number of NumPy
         return plain(value.item())
     if value is None or isinstance(value, bool | int | str | Fraction):
@@ -236,13 +239,13 @@ class _Converter:
         self.problems: list[Problem | str] = []
         self.values = Values(tokens, self.alphabet, length, causal)
         self.aggregates: list[tuple[Expr, int]] = []
-        self._parts: dict[int, Part] = {}
+        self._parts: dict[int, TracrPart] = {}
         self._kept: list[object] = []  # so that identities stay unique
         self._codes: dict[str, Any] = {}
-        table = {(text,): plain(symbol) for text, symbol in named.items()}
+        table: dict[tuple[Value, ...], Value] = {(text,): plain(symbol) for text, symbol in named.items()}
         self._tokens = tokens if all(text == value for (text,), value in table.items()) else apply(Table(table), tokens)
 
-    def part(self, sop: language.SOp) -> Part:
+    def part(self, sop: language.SOp) -> TracrPart:
         """Return the values of an expression."""
         if id(sop) not in self._parts:
             self._kept.append(sop)
@@ -252,7 +255,7 @@ class _Converter:
             self._parts[id(sop)] = part
         return self._parts[id(sop)]
 
-    def _part(self, sop: language.SOp) -> Part:
+    def _part(self, sop: language.SOp) -> TracrPart:
         if isinstance(sop, language.SequenceMap):
             return self._mapped(sop)
         if isinstance(sop, language.SelectorWidth):
@@ -268,13 +271,13 @@ class _Converter:
             return self._own(expression(plain(sop.fill)))
         return self._own(simple[type(sop)])
 
-    def _own(self, expr: Expr) -> Part:
+    def _own(self, expr: Expr) -> TracrPart:
         expr = self.values.include(expr)
         self.problems += [problem.message for problem in self.values.problems]
         refuse_any(dict.fromkeys(self.problems))
-        return Part((expr,), lambda value: value, expr)
+        return TracrPart((expr,), lambda value: value, expr)
 
-    def _mapped(self, sop: language.SequenceMap) -> Part:
+    def _mapped(self, sop: language.SequenceMap) -> TracrPart:
         inner = [self.part(each) for each in sop.inner]
         exprs = [part.expr for part in inner if part.expr is not None]
         if len(exprs) == len(inner) == 2:
@@ -296,7 +299,7 @@ class _Converter:
 
         return self._tabulated(args, function, sop.name or "map")
 
-    def _tabulated(self, args: tuple[Expr, ...], function: Callable[..., Any], name: str) -> Part:
+    def _tabulated(self, args: tuple[Expr, ...], function: Callable[..., Any], name: str) -> TracrPart:
         """Return a function of some expressions, as an expression if its values are plain."""
         count = math.prod(len(self.values[arg]) for arg in args)
         if count > MAX_ROWS:
@@ -311,10 +314,10 @@ class _Converter:
         try:
             table = Table({row: plain(value) for row, value in rows.items()}, name)
         except TypeError:
-            return Part(args, lambda *row: rows[row], None)
+            return TracrPart(args, lambda *row: rows[row], None)
         return self._own(apply(table, *args))
 
-    def _written(self, part: Part) -> tuple[Expr, Callable[[Value], Any]]:
+    def _written(self, part: TracrPart) -> tuple[Expr, Callable[[Value], Any]]:
         """Return the values as an expression, with codes for those that are not plain, and the way back."""
         if part.expr is not None:
             return part.expr, lambda value: value
@@ -361,7 +364,7 @@ class _Converter:
         holds.__name__ = chosen.name or "predicate"
         return select(keys, queries, holds)
 
-    def _aggregated(self, sop: language.Aggregate) -> Part:
+    def _aggregated(self, sop: language.Aggregate) -> TracrPart:
         selector, (inner, decode) = self.selector(sop.selector), self._written(self.part(sop.sop))
         default = plain(sop.default)
         if sop.selector.name:
@@ -377,5 +380,5 @@ class _Converter:
         return (
             part
             if self.part(sop.sop).expr is not None
-            else Part(part.args, lambda value: value if value is None else decode(value), None)
+            else TracrPart(part.args, lambda value: value if value is None else decode(value), None)
         )

@@ -42,7 +42,7 @@
       const { data } = this;
       const width = this.area.clientWidth || MIN_PLANE;
       const most = Math.floor((width * 0.42) / CHARACTER);
-      const rows = ticks(data.y, ...this.ends(1), 5).map((value) => cut(named(data.y, value), most));
+      const rows = [3, 4, 5, 6].flatMap((some) => ticks(data.y, ...this.ends(1), some)).map((value) => cut(named(data.y, value), most));
       const left = Math.max(...rows.map((each) => each.length), 2) * CHARACTER + 10;
       const inner = width - left - 12;
       const count = Math.max(2, Math.min(8, Math.floor(inner / 62)));
@@ -55,12 +55,13 @@
       const y = scale(data.y, this.view[1], 8 + tall, 8, Math.max(3, Math.min(6, Math.floor(tall / 45))));
       Object.assign(this, { x, y });
       const drawing = svg("svg", { width, height: tall + 8 + bottom, viewBox: `0 0 ${width} ${tall + 8 + bottom}`, "aria-hidden": "true" });
-      for (const value of x.ticks) {
+      const every = turned ? Math.ceil((15 * marked.length) / inner) : 1; // names that have room
+      for (const [at, value] of x.ticks.entries()) {
         const px = x.place(value);
         const text = cut(named(data.x, value), turned ? Math.min(20, Math.floor(px / (0.8 * CHARACTER))) : 99);
         drawing.append(svg("path", { class: "grid", d: `M${px},8V${8 + tall}` }));
         const place = turned ? { transform: `translate(${px + 4},${tall + 20}) rotate(-35)`, "text-anchor": "end" } : { x: px, y: tall + 24, "text-anchor": "middle" };
-        drawing.append(svg("text", { class: "tick", ...place }, text));
+        if (at % every === 0) drawing.append(svg("text", { class: "tick", ...place }, text));
       }
       for (const value of y.ticks) {
         drawing.append(svg("path", { class: "grid", d: `M${left},${y.place(value)}H${left + inner}` }));

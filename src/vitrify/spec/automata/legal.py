@@ -90,13 +90,13 @@ class LegalWords:
         from vitrify.spec.automata.probabilistic import ProbabilisticAutomaton
         from vitrify.spec.automata.weighted import WeightedAutomaton
 
-        given = self._weights(weights)
+        weight_of = self._weights(weights)
         if self._to_end[self.automaton.initial] is None:
             raise InputError("no word is accepted, so there is none to continue")
 
         def follow(state: int) -> Following[int]:
-            parts = {letter: given[letter] for letter in self._following(state)}
-            end = given[END] if state in self.automaton.accepting else Fraction(0)
+            parts = {letter: weight_of[letter] for letter in self._following(state)}
+            end = weight_of[END] if state in self.automaton.accepting else Fraction(0)
             total = sum(parts.values(), end)
             if not total:
                 raise InputError(f"all that may follow in the state {self.automaton.states[state]} has the weight 0")
@@ -116,16 +116,16 @@ class LegalWords:
         """
         if lengths.get(len(word), 0) <= 0 or not self.automaton.accepts(word):
             return -inf
-        given = self._weights(weights)
-        own = Fraction(1)
+        weight_of = self._weights(weights)
+        product = Fraction(1)
         held = [Fraction(state in self.automaton.accepting) for state in self._range]
         for letter in word:
-            own *= given[letter]
+            product *= weight_of[letter]
             held = [
-                sum((given[y] * held[t] for y, t in zip(self.automaton.alphabet, row, strict=True)), Fraction(0))
+                sum((weight_of[y] * held[t] for y, t in zip(self.automaton.alphabet, row, strict=True)), Fraction(0))
                 for row in self.automaton.transitions
             ]
-        share = own / held[self.automaton.initial] if own else Fraction(0)
+        share = product / held[self.automaton.initial] if product else Fraction(0)
         return log(lengths[len(word)]) + log(share.numerator) - log(share.denominator) if share else -inf
 
     def _weights(self, weights: Mapping[str, float] | None) -> dict[str, Fraction]:

@@ -189,8 +189,7 @@ class ProbabilisticTuringMachine(OneTapeMachine, Spec):
     @cached_property
     def shares(self) -> dict[tuple[str, str], list[float]]:
         """For each state and symbol the probability of each rule and those before it, without the last one."""
-        laws = {key: [float(rule.probability) for rule in rules] for key, rules in self._choices.items()}
-        return {key: np.cumsum(law)[:-1].tolist() for key, law in laws.items()}
+        return {key: np.cumsum([float(r.probability) for r in row])[:-1].tolist() for key, row in self._choices.items()}
 
     def after(self, at: Configuration, rule: ProbabilisticRule) -> Configuration:
         """Return the configuration after a step."""

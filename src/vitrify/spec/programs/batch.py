@@ -77,7 +77,7 @@ class Batch:
         if node.op in ("min", "max"):  # numbers stand in a domain by their size
             beyond, best = (len(domain), np.min) if node.op == "min" else (-1, np.max)
             extreme = best(np.where(selected, into[:, None, :], beyond), axis=-1)
-            return np.where(selected.any(axis=-1), extreme, default)
+            return np.asarray(np.where(selected.any(axis=-1), extreme, default))
         position = selected.argmax(axis=-1)
         if node.op == "last":
             position = selected.shape[-1] - 1 - selected[..., ::-1].argmax(axis=-1)

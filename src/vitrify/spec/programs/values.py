@@ -108,7 +108,7 @@ class Values:
                 return self.include(expression(rows.get(())))
             data = Table(rows, name)
         if node.op == "sum":
-            return self.include(self._sum(*args, self.names.get(node)))
+            return self.include(self._sum(args[0], args[1], self.names.get(node)))
         return apply(data, *args) if data in ("and", "or") and node.op == "apply" else type(node)(node.op, args, data)
 
     def _sum(self, selector: Any, values: Expr, name: str | None) -> Expr:
@@ -118,13 +118,14 @@ class Values:
         if len(numbers) < len(domain):
             self._report("sum adds numbers only: its values are " + ", ".join(map(str, domain[:5])))
             return expression(0)
+        plans: list[list[tuple[int | Fraction, tuple[int | Fraction, ...]]]]
         plans = [[(value, (value,)) for value in numbers if value]]
         for low in sorted({min(numbers), min(0, *numbers)}):
             above = [number - low for number in numbers]
             if all(isinstance(value, int) for value in above):
                 bits = [1 << bit for bit in range(int(max(above)).bit_length())]
-                plan = [(bit, tuple(v for v in numbers if int(v - low) & bit)) for bit in bits]
-                plans.append([*plan, (low, tuple(numbers))] if low else plan)
+                plans.append([(bit, tuple(v for v in numbers if int(v - low) & bit)) for bit in bits])
+                plans[-1] += [(low, tuple(numbers))] if low else []
         terms: list[Expr] = []
         for factor, counted in min(plans, key=len):
             flag = apply(Table({(v,): v in counted for v in domain}), values)
