@@ -264,11 +264,7 @@ class Harder:
 def harder(entry: LeaderboardEntry, rendering: str) -> Harder:
     """Compare the AUC of a method on plain networks and in another rendering, puzzle by puzzle."""
     auc = {(row.puzzle, row.rendering): row.auc for row in entry.rows if row.auc is not None}
-    both = [
-        (auc[name, "plain"], other)
-        for (name, kind), other in auc.items()
-        if kind == rendering and (name, "plain") in auc
-    ]
-    gaps = [plain - other for plain, other in both]
+    plain = {name: value for (name, kind), value in auc.items() if kind == "plain"}
+    gaps = [plain[name] - other for (name, kind), other in auc.items() if kind == rendering and name in plain]
     lower, higher = sum(gap > SAME for gap in gaps), sum(gap < -SAME for gap in gaps)
     return Harder(len(gaps), lower, higher, interval(gaps) if gaps else (0.0, 0.0, 0.0))

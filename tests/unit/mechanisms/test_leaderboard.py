@@ -16,7 +16,17 @@ import pytest
 from cases import each
 from command_line import vitrify
 from vitrify.errors import InputError, SpecError, VitrifyError
-from vitrify.mechanisms.leaderboard import Entry, Harder, Row, finder, harder, interval, measure, page, read_entry
+from vitrify.mechanisms.leaderboard import (
+    Harder,
+    LeaderboardEntry,
+    Row,
+    finder,
+    harder,
+    interval,
+    measure,
+    page,
+    read_entry,
+)
 from vitrify.mechanisms.methods import METHODS
 from vitrify.mechanisms.picture import circuit_picture
 from vitrify.mechanisms.puzzle import Puzzle, answer_json, puzzle, write
@@ -142,9 +152,9 @@ def test_intervals_and_differences() -> None:
     assert 0.05 < high - mean < 0.15  # 1.96 standard errors are 0.098
     kinds = (("plain", 1.0), ("softened", 0.5))
     rows = [Row(f"p{number}", kind, value, 1.0, 1.0, 1.0) for number in range(4) for kind, value in kinds]
-    assert harder(Entry("m", "", tuple(rows)), "softened") == Harder(4, 4, 0, (0.5, 0.5, 0.5))
-    assert harder(Entry("m", "", tuple(rows)), "trained").puzzles == 0
-    assert "Softened networks" in page([Entry("m", "", tuple(rows))])
+    assert harder(LeaderboardEntry("m", "", tuple(rows)), "softened") == Harder(4, 4, 0, (0.5, 0.5, 0.5))
+    assert harder(LeaderboardEntry("m", "", tuple(rows)), "trained").puzzles == 0
+    assert "Softened networks" in page([LeaderboardEntry("m", "", tuple(rows))])
 
 
 def test_the_dataset_folder_has_all_but_the_truth(tmp_path: Path) -> None:
