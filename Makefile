@@ -38,7 +38,7 @@ test-all: lint types browser doctests
 # Hostile inputs for every reader (docs/contribute/hardening.md); what it finds is in build/fuzz/findings.
 SECONDS ?= 600
 fuzz: setup
-	PYTHONPATH=tests OPENBLAS_NUM_THREADS=1 VITRIFY_SECONDS=10 VITRIFY_MEMORY=1 $(BIN)/python -m fuzz.campaign --seconds $(SECONDS)
+	PYTHONPATH=tests OPENBLAS_NUM_THREADS=1 VITRIFY_SECONDS=10 VITRIFY_MEMORY=1 $(BIN)/python -m fuzz.campaign $(TARGETS) --seconds $(SECONDS)
 
 # The libraries of other people, in an environment of their own.
 test-interop: $(VENV)-interop/.ready

@@ -34,7 +34,7 @@ ABOUT = {
     "activation-patching": "effect of patching all that leaves a node, of the weaker one of an edge's two nodes",
     "path-patching": "effect of patching the edge: how truth is defined, with another measure",
     "eap": "edge attribution patching: the gradient at the clean run",
-    "eap-ig": "the same, as a mean over 5 interpolated inputs",
+    "eap-ig": "edge attribution patching, the mean of gradients at 5 interpolated inputs",
     "hisp": "gradient times activation of the weaker one of an edge's two nodes",
     "acdc": "edges left out greedily from the output backwards, threshold 0.01",
     "edge-pruning": "gates of edges learned by 120 steps of Adam",

@@ -46,7 +46,8 @@ def photographs(atlas: Path, way: str, names: list[str]) -> list[tuple[str, Imag
     found = []
     with sync_playwright() as started:
         browser = started.chromium.launch(executable_path=program, args=["--no-sandbox", "--disable-dev-shm-usage"])
-        page: Any = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
+        looks: Any = {"viewport": {"width": width, "height": 900}, "color_scheme": scheme}
+        page = browser.new_page(**looks)
         for name in names:
             page.goto((atlas / "claims" / f"{name}.html").absolute().as_uri())
             title = page.title().split(" · ")[0]

@@ -33,7 +33,7 @@ NAMES = {"d_model": "width", "attention_layers": "attention layers"}
 MAX_NAME = 38  # letters of a name in a legend
 MAX_NAMES = 8  # in a legend
 SAMPLES = 120  # points of a law
-SIGN = {"s": 26, "alpha": 0.8, "linewidth": 0}
+SIGN: Mapping[str, Any] = {"s": 26, "alpha": 0.8, "linewidth": 0}
 
 
 def show(*panels: Panel, columns: int = 2, title: str = "", height: float = 3.3) -> Callable[[Evidence], Figure]:
@@ -250,7 +250,7 @@ def layers_of_automata(axes: Axes, _: Evidence) -> None:
     }
     for number, (label, (machine, construction)) in enumerate(machines.items()):
         sizes = [chosen(machine, construction).sizes(machine, max_length=length) for length in lengths]
-        layers = [each.exact.get("layers", each.at_most.get("layers")) for each in sizes]
+        layers: list[Any] = [each.exact.get("layers", each.at_most.get("layers")) for each in sizes]
         axes.plot(lengths, layers, color=f"C{number}", marker="o", markersize=3.5, linewidth=1.2, label=label)
     dress(axes, [(4, 12)], "length T", "layers", "2x", "layers that each construction declares")
 

@@ -182,7 +182,7 @@ def restrictions(evidence: Evidence) -> tuple[list[str], list[str], list[list[fl
     return [name for name, word in words.items() if word], [str(at + 1) for at in range(longest)], rows
 
 
-FIGURE = show(grid(restrictions, "dark: letters that are fixed, by position"))
+FIGURE = show(grid(restrictions, "filled: letters that are fixed, by position"))
 CLAIM = Claim(
     subjects, check, sabotage, id="B6", standing="theorem", uncertified="about what no net can do", figure=FIGURE
 )

@@ -149,7 +149,7 @@ def answers(_: Evidence) -> tuple[list[str], list[str], list[list[float]]]:
     return labels, names, [[shades[cell.verdict] for cell in cells if cell.model == model] for model in models]
 
 
-FIGURE = show(grid(answers, "dark: yes; paler: open; palest: no, unless classes collapse; none: no"))
+FIGURE = show(grid(answers, "filled: yes; paler: open; palest: no, unless classes collapse; empty: no"))
 CLAIM = Claim(
     subjects, check, sabotage, id="B9", standing="theorem", uncertified="about published statements", figure=FIGURE
 )

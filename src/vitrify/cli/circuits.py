@@ -61,8 +61,9 @@ def make(
     with progress("making puzzles") as tick:
         for number, name in enumerate(chosen):
             one = rendering or ("plain" if entangle is None else "entangled")
-            some = one == "all" or not names  # of all networks, those that have the rendering
-            wanted = tuple(each for each in available(name) if one in ("all", each)) if some else (one,)
+            wanted = available(name)
+            if one != "all":  # of all networks, those that have the rendering
+                wanted = (one,) if names or one in wanted else ()
             for p in renderings(name, wanted, seed=entangle, grain=grain):
                 write(p, folder, p.folder if rendering else None)
                 sizes = (len(p.wired.nodes), len(p.wired.edges), len(p.wired.composed), len(p.circuit.edges))

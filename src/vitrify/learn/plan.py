@@ -21,7 +21,7 @@ from vitrify.sandboxes.catalogue import Sandbox
 from vitrify.spec import find_spec
 
 SEEDS = ("seed", "data_seed")  # of the initial weights; of the examples, by default the same
-MAX_RUNS = 1 << 16  # of one experiment: each has a folder of its own
+MAX_RUNS = 1 << 14  # of one experiment: each has a folder of its own
 INTEGERS = (*SEEDS, "train_examples")  # values of members that are integers; all others are floats
 
 Axes: TypeAlias = Mapping[str, Sequence[object]]  # the values of each parameter that varies

@@ -85,7 +85,7 @@ def write_dataset(made: Iterable[tuple[str, Puzzle]], folder: Path, truths: Path
         _write(folder / "questions" / f"{name}.json", question_json(puzzle))
         _write(truths / f"{name}.json", answer_json(puzzle))
         net = weights.architecture
-        row = {"name": name, "puzzle": puzzle.name, "rendering": puzzle.rendering, "family": family}
+        row: JsonObject = {"name": name, "puzzle": puzzle.name, "rendering": puzzle.rendering, "family": family}
         row |= {"nodes": len(puzzle.wired.nodes), "edges": len(puzzle.wired.edges), "layers": len(net.turns)}
         row |= {"d_model": net.d_model, "output": net.output.kind, "model": f"models/{name}"}
         rows.append(row | {"question": f"questions/{name}.json", "digest": weights.digest})

@@ -44,6 +44,10 @@ INTRODUCTION = """Methods that find the circuits of [networks whose circuits are
 over puzzles, with 95 % bootstrap intervals. `vitrify benchmark-circuits table` writes this page from the entries that
 `vitrify benchmark-circuits run METHOD DIR -o FILE` writes. To add a method, send its entry: all puzzles are compiled
 from their names, so anybody can measure it again."""
+COMPARED = """The AUC of a method on the plain network of a puzzle, less that on another rendering of it. A positive
+difference means that the rendering is harder."""
+HARDER_HEAD = "| method | rendering | puzzles | lower than plain | higher | difference |"
+SAME = 1e-9  # difference of AUC that is rounding
 HEAD = "| method | puzzles | AUC | F1 at the true size | faithfulness | completeness |"
 Finder = Callable[[Path], Mapping[Edge, float]]
 
@@ -209,7 +213,7 @@ def summary(entry: LeaderboardEntry, rendering: str) -> dict[str, tuple[float, f
 
 def table(entries: Sequence[LeaderboardEntry]) -> list[tuple[str, str, int, dict[str, tuple[float, float, float]]]]:
     """Return rendering, method, number of puzzles and summary, best AUC first within a rendering."""
-    lines = []
+    lines: list[tuple[str, str, int, dict[str, tuple[float, float, float]]]] = []
     for rendering in RENDERINGS:
         some = [(entry, summary(entry, rendering)) for entry in entries]
         counts = {entry.method: sum(row.rendering == rendering for row in entry.rows) for entry in entries}
@@ -237,15 +241,30 @@ def page(entries: Sequence[LeaderboardEntry]) -> str:
             ]
         for _, method, count, numbers in some:
             lines.append(f"| `{method}` | {count} | " + " | ".join(cell(numbers.get(key)) for key in NUMBERS) + " |")
+    lines += ["", "## Which rendering is harder?", "", COMPARED, "", HARDER_HEAD, "| --- " * 6 + "|"]
+    for entry in entries:
+        for rendering in RENDERINGS[1:]:
+            one = harder(entry, rendering)
+            if one.puzzles:
+                numbers = f"{one.puzzles} | {one.lower} | {one.higher} | {cell(one.difference)}"
+                lines.append(f"| `{entry.method}` | {rendering} | {numbers} |")
     return "\n".join(lines) + "\n"
 
 
-def harder(entry: LeaderboardEntry, rendering: str) -> tuple[int, float, float, float]:
-    """Return on how many puzzles a method was run plain and in another rendering, and by how much its AUC is lower.
+@dataclass(frozen=True)
+class Harder:
+    """On how many puzzles a method's AUC is lower or higher than on the plain network, and by how much it is lower."""
 
-    The mean difference has a bootstrap interval over puzzles.
-    """
-    plain = {row.puzzle: row.auc for row in entry.rows if row.rendering == "plain" and row.auc is not None}
-    other = {row.puzzle: row.auc for row in entry.rows if row.rendering == rendering and row.auc is not None}
-    lower = [plain[name] - other[name] for name in sorted(plain.keys() & other.keys())]
-    return (len(lower), *interval(lower)) if lower else (0, 0.0, 0.0, 0.0)
+    puzzles: int
+    lower: int
+    higher: int
+    difference: tuple[float, float, float]  # mean of plain less the other, with its interval
+
+
+def harder(entry: LeaderboardEntry, rendering: str) -> Harder:
+    """Compare the AUC of a method on plain networks and in another rendering, puzzle by puzzle."""
+    auc = {(row.puzzle, row.rendering): row.auc for row in entry.rows if row.auc is not None}
+    plain = {name: value for (name, kind), value in auc.items() if kind == "plain"}
+    gaps = [plain[name] - other for (name, kind), other in auc.items() if kind == rendering and name in plain]
+    lower, higher = sum(gap > SAME for gap in gaps), sum(gap < -SAME for gap in gaps)
+    return Harder(len(gaps), lower, higher, interval(gaps) if gaps else (0.0, 0.0, 0.0))

@@ -286,7 +286,7 @@ def _pairs(pairs: Array) -> JsonObject:
     """Return points as two lists; what is no number is null, and breaks a line."""
     import numpy as np
 
-    numbers = np.ma.filled(np.ma.asarray(pairs, dtype=float), np.nan).reshape(-1, 2)
+    numbers: Array = np.ma.filled(np.ma.asarray(pairs, dtype=float), np.nan).reshape(-1, 2)
     return {"x": [_short(x) for x in numbers[:, 0].tolist()], "y": [_short(y) for y in numbers[:, 1].tolist()]}
 
 

@@ -138,5 +138,10 @@ def test_the_command_line_builds_and_certifies_a_program_of_tracr(tmp_path: Path
 def test_symbols_and_length_are_needed() -> None:
     with pytest.raises(InputError, match="has neither symbols nor a length"):
         from_tracr(f"{LIBRARY}:reverse")
+    for symbols, length, given in (((), 3, "0 symbols"), ("ab", 0, "the length 0"), ([(1, 2)], 3, "symbol .1, 2.")):
+        with pytest.raises(InputError, match=given):
+            from_tracr(f"{LIBRARY}:reverse", symbols, length)
+    with pytest.raises(InputError, match="two symbols are written in the same way"):
+        from_tracr(f"{LIBRARY}:reverse", (1, "1"), 3)
     with pytest.raises(InputError, match="is no such file"):
         from_tracr("nowhere.py:reverse", "ab", 3)

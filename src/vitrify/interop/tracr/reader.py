@@ -25,6 +25,7 @@ from typing import Any
 
 from vitrify.errors import InputError, Problem, SpecError
 from vitrify.interop.tracr import language
+from vitrify.spec.formats.headed import MAX_WORD_LENGTH
 from vitrify.spec.formats.text import refuse_any
 from vitrify.spec.programs.expression import (
     Expr,
@@ -74,7 +75,15 @@ def from_tracr(
         causal = call.causal if causal is None else causal
     if symbols is None or length is None:
         raise InputError(f"{source}: a program of Tracr has neither symbols nor a length: give both")
-    return _converted(sop, tuple(symbols), length, bool(causal), name)
+    symbols = tuple(symbols)
+    odd = [symbol for symbol in symbols if not isinstance(symbol, bool | int | float | str)]
+    if odd or not symbols or not 1 <= length <= MAX_WORD_LENGTH:
+        given = f"the symbol {odd[0]!r}" if odd else f"{len(symbols)} symbols and the length {length}"
+        raise InputError(
+            f"{source}: symbols must be numbers or strings, one at least, and the length from 1 to "
+            f"{MAX_WORD_LENGTH:,}; given: {given}"
+        )
+    return _converted(sop, symbols, length, bool(causal), name)
 
 
 def _read(source: str) -> tuple[language.SOp, str, list[Compiled]]:

@@ -32,7 +32,9 @@ const times = (x, array, first = 0) => accumulate(matrix(x.rows, array.width), x
 function affine(x, array, bias, first = 0, row = 0) {
   const out = times(x, array, first);
   const shift = dense(bias, row);
-  for (let at = 0; at < out.data.length; at += 1) out.data[at] += shift[at % out.cols];
+  for (let from = 0; from < out.data.length; from += out.cols) {
+    for (let at = 0; at < out.cols; at += 1) out.data[from + at] += shift[at];
+  }
   return out;
 }
 

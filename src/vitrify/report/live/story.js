@@ -10,7 +10,7 @@ const MOVED = 1e-9; // smaller differences are rounding
 const TIE = 1e-6; // logits nearer to each other than this are tied
 const DECIDED = ["recognizer", "transducer", "class"]; // the symbol with the largest logit is the answer
 
-const span = (count) => [...Array(count).keys()];
+const span = (count) => Array.from({ length: count }, (_, at) => at);
 const column = (m, row, dim) => m.data[row * m.cols + dim];
 const vector = (m, row, dims) => dims.map((dim) => column(m, row, dim));
 export const largest = (row) => row.reduce((best, value, at) => (value > row[best] ? at : best), 0);
@@ -54,7 +54,14 @@ export function labelMoment(net, moment) {
   return moment === 0 || !net.blocks || net.loops === 1 ? moment : 1 + ((moment - 1) % (2 * net.blocks.length));
 }
 
-function codes({ tag, values, size }) {
+const known = new WeakMap(); // the codes of kinds
+
+function codes(kind) {
+  if (!known.has(kind)) known.set(kind, codesOf(kind));
+  return known.get(kind);
+}
+
+function codesOf({ tag, values, size }) {
   if (tag === "bits") return values.map((_, number) => span(size).map((bit) => ((number >> bit) & 1 ? 1 : -1)));
   return values.map((_, number) => {
     const angle = (2 * Math.PI * number) / values.length;
@@ -67,16 +74,18 @@ const apart = (one, other) => Math.max(...one.map((value, at) => Math.abs(value 
 
 // The distance of a vector from the nearest one that a kind of space allows.
 function deviation(kind, x) {
-  const far = (distance) => Math.max(...x.map(distance));
-  const bits = far((value) => Math.min(Math.abs(value), Math.abs(value - 1)));
-  const zero = far(Math.abs);
-  const orZero = (distance) => (kind.void ? Math.min(distance, zero) : distance);
-  if (kind.tag === "onehot") return orZero(far((value, at) => Math.abs(value - Number(at === largest(x)))));
+  const far = (distance) => x.reduce((most, value, at) => (distance(value, at) <= most ? most : distance(value, at)), 0);
+  const orZero = (distance) => (kind.void ? Math.min(distance, far(Math.abs)) : distance);
+  if (kind.tag === "onehot") {
+    const best = largest(x);
+    return orZero(far((value, at) => Math.abs(value - Number(at === best))));
+  }
   if (kind.tag === "bits") return orZero(far((value) => Math.abs(Math.abs(value) - 1)));
-  if (kind.tag === "circle") return Math.min(zero, ...codes(kind).map((code) => apart(code, x)));
+  if (kind.tag === "circle") return Math.min(far(Math.abs), ...codes(kind).map((code) => apart(code, x)));
   const inside = (value) => Math.min(Math.max(value, kind.low), kind.high);
   if (kind.tag === "integers") return far((value) => Math.abs(value - inside(Math.round(value))));
-  return kind.tag === "reals" ? far((value) => Math.abs(value - inside(value))) : bits;
+  if (kind.tag === "reals") return far((value) => Math.abs(value - inside(value)));
+  return far((value) => Math.min(Math.abs(value), Math.abs(value - 1)));
 }
 
 function decode(kind, x) {
@@ -134,7 +143,8 @@ function spaces(live, run, stop, shown) {
   const before = stop.kind !== "answer" && stop.moment && live.net.blocks ? run.moments[Math.max(0, ...earlier)] : null;
   const named = spacesAt(live, moment);
   const taken = new Set(named.flatMap(({ dims }) => dims));
-  const moving = span(now.cols).filter((dim) => !taken.has(dim) && span(now.rows).some((row) => Math.abs(column(now, row, dim)) > MOVED));
+  const rowsOfNow = span(now.rows);
+  const moving = span(now.cols).filter((dim) => !taken.has(dim) && rowsOfNow.some((row) => Math.abs(column(now, row, dim)) > MOVED));
   const unnamed = moving.slice(0, UNNAMED).map((dim) => ({ name: `dimension ${dim}`, dims: [dim], kind: null, ends: [""] }));
   const { starts } = live.arrays["unembed.W_U"];
   const read = ({ dims }) => dims.some((dim) => starts[dim + 1] > starts[dim]);
@@ -228,11 +238,12 @@ function logitsOf(live, run, position) {
   const logits = vector(run.logits, position, span(run.logits.cols));
   const order = span(logits.length).sort((one, two) => (logits[two] || 0) - (logits[one] || 0) || one - two);
   const bias = dense(arrays["unembed.b_U"], 0);
+  const rows = span(width).map((dim) => (stream[dim] ? dense(arrays["unembed.W_U"], dim) : null));
   return order.slice(0, SYMBOLS).map((symbol) => ({
     symbol: net.output.symbols[symbol],
     logit: rounded(logits[symbol]),
     bias: rounded(bias[symbol]),
-    because: termsOf(stream.map((value, dim) => value * dense(arrays["unembed.W_U"], dim)[symbol]), names, stream),
+    because: termsOf(stream.map((value, dim) => (rows[dim] ? value * rows[dim][symbol] : 0)), names, stream),
   }));
 }
 
