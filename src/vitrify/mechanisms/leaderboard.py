@@ -246,8 +246,8 @@ def page(entries: Sequence[LeaderboardEntry]) -> str:
         for rendering in RENDERINGS[1:]:
             one = harder(entry, rendering)
             if one.puzzles:
-                numbers = f"{one.puzzles} | {one.lower} | {one.higher} | {cell(one.difference)}"
-                lines.append(f"| `{entry.method}` | {rendering} | {numbers} |")
+                cells = f"{one.puzzles} | {one.lower} | {one.higher} | {cell(one.difference)}"
+                lines.append(f"| `{entry.method}` | {rendering} | {cells} |")
     return "\n".join(lines) + "\n"
 
 
