@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 def certify(
     net: Net,
     max_length: Annotated[int | None, opt("Test all words up to this length. Default: chosen by cost.", min=0)] = None,
-    samples: Annotated[int | None, opt("Test every prefix of this many random words or sentences.", min=1)] = None,
+    samples: Annotated[
+        int | None, opt("Test every prefix of this many random words or sentences.", min=1, max=1 << 20)
+    ] = None,
     mutants: Annotated[int, opt("If it holds, break the net in this many ways, and count those detected.", min=0)] = 0,
     proof: Annotated[
         bool, opt("Prove both links for all words: weights = ideal network, ideal network = spec.")

@@ -176,8 +176,10 @@ def cell(value: object) -> str:
 @contextmanager
 def status(first: str) -> Iterator[Callable[[str], None]]:
     """Show a spinner with a text that can change; nothing where there is no terminal."""
-    with console(stderr=True).status(first) as spinner:
-        yield spinner.update
+    from rich.text import Text  # a file may be named like markup
+
+    with console(stderr=True).status(Text(first)) as spinner:
+        yield lambda text: spinner.update(Text(text))
 
 
 @contextmanager
