@@ -145,7 +145,7 @@ def test_symbols_have_one_number_each_and_the_beginning_is_put_in_front() -> Non
     assert [symbols[number] for number in huggingface.output_ids(first)] == list(first.output.symbols)
     assert [symbols[number] for number in huggingface.ends(first)] == ["</s>"]
     twice = replace(first, pads=2)
-    single = huggingface._tokenizer(twice)["post_processor"]["single"]
+    single = huggingface._tokenizer(twice, symbols)["post_processor"]["single"]
     assert [next(iter(part)) for part in single] == ["SpecialToken", "SpecialToken", "Sequence"]
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from atlas_rows import AUTOMATA, HEADLINES, QUANTITIES, RECORDED, SWAP, outcome, part
+from vitrify.certification.domains import Scope
 from vitrify.certification.evidence import Criterion, Link, Quantity
 from vitrify.report.evidence import recorded
 from vitrify.report.tables import by_subject, columns, items, line, tables
@@ -39,11 +40,11 @@ def test_what_many_seeds_gave_is_met_if_enough_of_them_did() -> None:
 
 
 def test_both_links_of_all_certified_nets_are_counted_and_only_two_proofs_count_as_proved() -> None:
-    long, short = Link("weights", "every length", None, "margins"), Link("spec", "to T", 8, "states")  # type: ignore[arg-type]
+    long, short = Link("weights", Scope.EVERY_LENGTH, None, "margins"), Link("spec", Scope.MAX_LENGTH, 8, "states")
     nets = {
         "both": replace(part(1), links=(long, short)),
-        "one": replace(part(1), links=(long, replace(short, scope="sampled"))),
-        "none": replace(part(1), links=(replace(long, scope="sampled"), replace(short, scope="sampled"))),
+        "one": replace(part(1), links=(long, replace(short, scope=Scope.SAMPLED))),
+        "none": replace(part(1), links=(replace(long, scope=Scope.SAMPLED), replace(short, scope=Scope.SAMPLED))),
     }
     seen = dict(tables(replace(outcome(AUTOMATA), certificates=nets))["certified"])
     assert seen == {

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -210,7 +212,7 @@ def spec_values(spec: Program, name: str, word: str) -> list[object]:
     return list(language.evaluate(part, list(word), causal=spec.causal))
 
 
-SELECTED = {
+SELECTED: dict[str, Callable[[Any], Any]] = {
     "sum": lambda numbers: sum(numbers),
     "min": lambda numbers: min(numbers, default=-9),
     "max": lambda numbers: max(numbers, default=-9),
