@@ -134,7 +134,7 @@ def _parts(result: Extraction, out: Path | None) -> list[str | TextTable | None]
         )
         for each in result.errors
     ]
-    columns = ("length", "words run", "wrong", "share of all words")
+    columns = ("length", "words compared", "wrong", "share of all words")
     return [
         styled(f"bold {VERDICT_COLORS[verdict]}", verdict, f"  {result.known}"),
         "\n".join([*lines[:MAX_LINES], *(["…"] if len(lines) > MAX_LINES else [])]),

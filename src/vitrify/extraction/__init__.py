@@ -36,12 +36,12 @@ def extract(
     resume: Path | str | None = None,
     progress: Progress | None = None,
 ) -> Extraction:
-    """Return the spec that a network computes, with a certificate, or a counterexample to the best one.
+    """Return a spec of a network, with how far the two are known to be equal, or a counterexample to the best one.
 
     - An *automaton* is read from the weights where the memory of the network is finite and exact, and proved equal for
       every length. Elsewhere it is learned, from all words up to `max_length` (by default, by cost) and longer ones.
       `max_states` bounds its size; with `resume`, the answers are kept in a file, from which a later call goes on.
-    - An *n-gram* model has the laws of the next symbol; its `order` is the first that loses at most `tolerance` nats
+    - An *n-gram* model has next-symbol distributions; its `order` is the first that loses at most `tolerance` nats
       per symbol against the network.
     - A *counter* is an automaton that knows how often each letter came, up to a number or modulo one; it is fitted to
       the answers, from the same words.

@@ -4,12 +4,14 @@ All words up to a length are run, and some longer ones. The answer $f(n)$ after 
 the words with these counts. Letter $a$ *saturates* at $s$ with *modulus* $m$ if from there on $m$ more of it change
 nothing:
 
-$$f(n) = f(n + m e_a) \quad\text{wherever } n_a \ge s.$$
+$$f(n) = f(n + m e_a) \quad\text{wherever } n_a \ge s \text{ and words with both counts were run.}$$
 
 Parity has $s = 0$, $m = 2$; a counter that gets stuck at five has $s = 5$, $m = 1$; a letter that does not matter has
-$s = 0$, $m = 1$. So $s + m$ states are enough for a letter, and their product for a counter. The smallest counter that
-fits is returned; if none does, the one whose first mistake comes latest, and of these the one that is wrong on the
-fewest words. As a spec it is an automaton.
+$s = 0$, $m = 1$. So $s + m$ states are enough for a letter, and their product for a counter. Each letter gets the least
+$s + m$ for which this holds and at least one such pair of counts was run. The product of the letters is returned, as a
+minimal automaton, if it gives all answers $f(n)$. Otherwise the reason is stated, and the first `MAX_SHAPES` smallest
+products are compared: the one whose first mistake comes latest is returned, of several the one that is wrong on the
+fewest words.
 """
 
 from __future__ import annotations
@@ -35,46 +37,52 @@ from vitrify.net.weights import Weights
 from vitrify.spec.automata.moore import MooreMachine
 
 LONGER, MAX_LONGER = 1024, 64  # words longer than those that are all run, and their length
-MAX_SHAPES = 1 << 12  # counters that are compared where none fits
+MAX_SHAPES = 1 << 12  # counters that are compared where the letters do not fit one by one
+MAX_PRODUCT = 1 << 14  # states of a counter before it is minimized
 METHOD = "fitted to the answers by letter counts"
 Shape = tuple[tuple[int, int], ...]  # of each letter: the count at which it saturates, and the modulus beyond
 
 
 @dataclass(frozen=True)
 class LetterCounts:
-    """Answers by letter counts: `codes[code]` after `votes[vector, code]` words with the counts `vectors[vector]`.
+    """Answers by letter counts: `votes[i, j]` words with the counts `vectors[i]` have the answer `codes[j]`.
 
     The smallest counts come first; those of the empty word are left out where its answer does not matter.
     """
 
     vectors: Ints  # [vector, letter]
     codes: Ints
-    votes: Ints
-    start: int  # the answer after the empty word
+    votes: Ints  # [vector, code]
+    start: int  # the answer after the empty word, also given in states that no word reached
 
     @classmethod
     def of(cls, observations: Observations, longer: Ints) -> LetterCounts:
-        """Count the answers to all words up to the complete length, and to the longer prefixes of some words."""
+        """Count the answers to all words up to the complete length, and to the longer prefixes of sorted words."""
         letters, complete = np.arange(observations.letters), observations.complete
-        rows = []
+        counted = []
         for length, level in enumerate(observations.levels[: complete + 1]):
             words = observations.words(length, np.arange(len(level)))
-            rows.append(np.column_stack([(words[..., None] == letters).sum(axis=1), level]))
+            counted.append(np.column_stack([(words[..., None] == letters).sum(axis=1), level]))
         if len(longer):
-            counts = (longer[..., None] == letters).cumsum(axis=1)[:, complete:].reshape(-1, len(letters))
-            rows.append(np.column_stack([counts, observations.after(longer)[:, complete + 1 :].ravel()]))
-        every, number = np.unique(np.concatenate(rows), axis=0, return_counts=True)
-        vectors, place = np.unique(every[:, :-1], axis=0, return_inverse=True)
-        codes, code = np.unique(every[:, -1], return_inverse=True)
+            counts = (longer[..., None] == letters).cumsum(axis=1)[:, complete:]
+            fresh = np.ones(longer.shape, dtype=bool)  # [word, prefix]: not a prefix of the word before, too
+            fresh[1:] = np.logical_or.accumulate(longer[1:] != longer[:-1], axis=1)
+            answers = observations.after(longer)[:, complete + 1 :]
+            fresh = fresh[:, complete:]
+            counted.append(np.column_stack([counts[fresh], answers[fresh]]))
+        distinct, number = np.unique(np.concatenate(counted), axis=0, return_counts=True)
+        vectors, vector = np.unique(distinct[:, :-1], axis=0, return_inverse=True)
+        codes, code = np.unique(distinct[:, -1], return_inverse=True)
         votes = np.zeros((len(vectors), len(codes)), dtype=np.int64)
-        votes[place.ravel(), code.ravel()] = number
-        matters = vectors.sum(axis=1) >= observations.first
+        votes[vector.ravel(), code.ravel()] = number
+        shortest = observations.first  # 1 where the answer after the empty word does not matter
+        matters = vectors.sum(axis=1) >= shortest
         order = np.argsort(vectors[matters].sum(axis=1), kind="stable")
         return cls(vectors[matters][order], codes, votes[matters][order], int(observations.levels[0][0]))
 
     @cached_property
     def best(self) -> Ints:
-        """The answer after most of the words of each vector."""
+        """The answer after most of the words of each vector; of several, the one with the smallest code."""
         return np.asarray(self.codes[self.votes.argmax(axis=1)])
 
     @property
@@ -83,9 +91,10 @@ class LetterCounts:
         return int(((self.votes > 0).sum(axis=1) > 1).sum())
 
     def smallest(self, letter: int, most: int) -> tuple[int, int] | None:
-        """Return where a letter saturates and its modulus, of the least sum up to `most`, if some repetition is seen.
+        r"""Return the saturation point $s$ and the modulus $m$ of a letter with the least $s + m$, or None.
 
-        For a modulus, the last count that $m$ more letters change is the last one before it saturates.
+        For each modulus, $s$ is one more than the last count at which $m$ more letters change an answer. A modulus is
+        left out if $s + m$ exceeds `most`, or if no words with counts $n_a \ge s$ and $n_a + m$ were run.
         """
         row_of = {tuple(vector): row for row, vector in enumerate(self.vectors.tolist())}
         fitting = []
@@ -103,18 +112,27 @@ class LetterCounts:
 
     def classes(self, shape: Shape) -> Ints:
         """Return the state of a counter after each vector, in mixed radix."""
-        place = np.zeros(len(self.vectors), dtype=np.int64)
+        states = np.zeros(len(self.vectors), dtype=np.int64)
         for letter, (start, modulus) in enumerate(shape):
             counts = self.vectors[:, letter]
-            place = place * (start + modulus) + np.where(counts < start, counts, start + (counts - start) % modulus)
-        return place
+            states = states * (start + modulus) + np.where(counts < start, counts, start + (counts - start) % modulus)
+        return states
 
     def answers(self, shape: Shape) -> Ints:
         """Return the answer in each state of a counter: that after the shortest words that lead to it."""
         chosen = np.full(states_of(shape), self.start)
-        place = self.classes(shape)[::-1]
-        chosen[place] = self.best[::-1]  # of several, the last one stays: the shortest
+        states = self.classes(shape)[::-1]
+        chosen[states] = self.best[::-1]  # of several, the last one stays: the shortest
         return chosen
+
+    def fits(self, shape: Shape) -> bool:
+        """Return whether a counter gives the answer after most of the words of each vector."""
+        return bool((self.answers(shape)[self.classes(shape)] == self.best).all())
+
+    def machine(self, shape: Shape) -> MooreMachine:
+        """Return the minimal machine of a counter."""
+        machine = machine_of(shape, self.answers(shape))
+        return machine.with_free_start() if self.vectors[0].any() else machine
 
     def score(self, shape: Shape) -> tuple[int, int]:
         """Return the length of the shortest wrong word, and minus the number of wrong words."""
@@ -123,14 +141,26 @@ class LetterCounts:
         lengths = self.vectors.sum(axis=1)
         return int(lengths[wrong > 0].min(initial=lengths.max(initial=0) + 1)), -int(wrong.sum())
 
-    def fitted(self, max_states: int) -> tuple[Shape, bool]:
-        """Return the shape of the smallest counter that fits the answers after most words, or of the best, and if."""
+    def fitted(self, max_states: int) -> tuple[Shape, str | None]:
+        """Return the shape of a counter and, unless it fits the answers after most words, the reason."""
         letters = self.vectors.shape[1]
         each = [self.smallest(letter, max_states) for letter in range(letters)]
         shape = tuple(one for one in each if one is not None)
-        if len(shape) == letters and states_of(shape) <= max_states:
-            return shape, True
-        return max(islice(shapes(letters, max_states), MAX_SHAPES), key=self.score), False
+        if len(shape) < letters:
+            reason = (
+                f"a letter takes more than {max_states} states, the most that are allowed, or the words that were run "
+                "are too short to show where it repeats"
+            )
+        elif (states := states_of(shape)) > MAX_PRODUCT:
+            reason = f"the letters together take {states:,} states before minimization: {MAX_PRODUCT:,} are the most"
+        elif not self.fits(shape):
+            reason = "each letter fits alone, but not all of them together"
+        elif (states := len(self.machine(shape).answers)) > max_states:
+            reason = f"the counter that fits has {states} states: {max_states} are the most that are allowed"
+        else:
+            return shape, None
+        shape = max(islice(shapes(letters, max_states), MAX_SHAPES), key=self.score)
+        return shape, None if self.fits(shape) else reason
 
 
 def states_of(shape: Shape) -> int:
@@ -162,7 +192,7 @@ def shapes(letters: int, max_states: int) -> Iterator[Shape]:
 def machine_of(shape: Shape, answers: Ints) -> MooreMachine:
     """Return the machine that counts."""
     states = [*product(*(range(start + modulus) for start, modulus in shape))]
-    number = {state: place for place, state in enumerate(states)}
+    number = {state: index for index, state in enumerate(states)}
 
     def after(state: tuple[int, ...], letter: int) -> int:
         start, modulus = shape[letter]
@@ -198,10 +228,8 @@ def extract_counter(
         budget.close()
     if resume is not None:
         observations.save(resume)
-    shape, fits = counts.fitted(max_states)
-    if not fits:
-        stopped = stopped or f"no counter of {max_states} states, the most that are allowed, fits"
-    result = samples.extraction("counter", machine_of(shape, counts.answers(shape)), METHOD, stopped)
+    shape, unfit = counts.fitted(max_states)
+    result = samples.extraction("counter", counts.machine(shape), METHOD, stopped or unfit)
     letters = zip(net.architecture.inputs[1:], shape, strict=True)
     facts = [Quantity(counts_of(letter), describe(*one)) for letter, one in letters]
     mixed = [Quantity(MIXED, counts.mixed)] if counts.mixed else []

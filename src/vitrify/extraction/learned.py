@@ -145,7 +145,7 @@ class Samples:
         if not asks_first(self.net):
             machine = machine.with_free_start()
         evidence, word = self.evidence(machine)
-        evidence = evidence.adding(*_facts(observations, machine, covered, word))
+        evidence = evidence.adding(*_facts(observations, machine, covered, evidence))
         example = None if word is None else _both_answers(observations, machine, word)
         errors = () if word is None else tuple(self.errors(machine))
         known = known_words(evidence, example, None if word is None else observations.complete)
@@ -264,7 +264,7 @@ class Samples:
             yield LengthErrors(length, len(words), wrong, complete=False)
 
 
-def _facts(observations: Observations, machine: MooreMachine, covered: int, word: Letters | None) -> Iterator[Quantity]:
+def _facts(observations: Observations, machine: MooreMachine, covered: int, evidence: Evidence) -> Iterator[Quantity]:
     """Yield what else was measured."""
     yield Quantity(MARGIN, observations.smallest)
     if observations.close:
@@ -273,9 +273,12 @@ def _facts(observations: Observations, machine: MooreMachine, covered: int, word
         yield Quantity(OPEN_ANSWERS, observations.open)
     if covered:
         yield Quantity(COVERED, covered)
+    headline = evidence.headline
+    if evidence.verdict != "holds" or headline is None or headline.longest is None:
+        return  # they differ, or are proved equal for every length
     # n + m - 2 letters tell machines of n and m states apart; one more where the empty word does not count
-    rivals = observations.complete + 3 - observations.first - len(machine.answers)
-    if word is None and rivals > len(machine.answers):
+    rivals = max(observations.complete, headline.longest) + 3 - observations.first - len(machine.answers)
+    if rivals > len(machine.answers):
         yield Quantity(RIVALS, rivals)
 
 

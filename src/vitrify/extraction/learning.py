@@ -5,8 +5,8 @@ for a word after which its current machine is wrong. The latter comes from our o
 
 1. all words up to a length, the shortest first;
 2. longer words that lead to a state of the machine, take up to some letters there and then tell its states apart (the
-   W-method of Chow 1978 [K]), at most `MAX_COVER`. All words with $m$ letters there would show that a network with at
-   most $m$ states more than the machine is equal to it;
+   W-method of Chow 1978 [K]), at most `MAX_COVER`. All words with up to $m + 1$ letters there would show that a
+   network with at most $m$ states more than the machine is equal to it; `MAX_COVER` may cut them before;
 3. random long words, words that repeat, and an adversarial search (`certify`).
 """
 

@@ -133,7 +133,7 @@ def extract_ngram(
     )
     counterexample = None if holds else _farthest(observed, laws[place], far, net)
     seconds = time.perf_counter() - budget.start
-    method = "laws of all contexts"
+    method = "next-symbol distributions of all contexts"
     return Extraction("ngram", model, evidence, known, method, budget.spent, seconds, stopped, counterexample)
 
 

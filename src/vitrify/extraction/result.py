@@ -36,7 +36,7 @@ class Extraction:
     - `counterexample`: the shortest known word after which they differ, with both answers.
     - `errors`: how often they differ, by length, where they do.
     - `stopped`: the reason for which the search for a better spec ended early.
-    - `words`: words that were run.
+    - `words`: words that the search ran, each with its prefixes; where nothing is searched, those of the certificate.
     """
 
     kind: str
@@ -85,7 +85,9 @@ class Extraction:
         if self.stopped:
             yield "stopped", self.stopped
         if self.counterexample:
-            yield "counterexample", ", ".join(f"{key}: {_text(value)}" for key, value in self.counterexample.items())
+            names = {"expected": "spec", "actual": "network"}  # here the network is the truth
+            both = (f"{names.get(key, key)}: {_text(value)}" for key, value in self.counterexample.items())
+            yield "counterexample", ", ".join(both)
 
 
 ROUNDED = 1e-12  # quantities below are what rounding leaves of 0
@@ -93,7 +95,7 @@ MARGIN = "smallest margin of an answer (logits)"
 CLOSE_ANSWERS = "answers with close logits, compared in real arithmetic"
 OPEN_ANSWERS = "answers with close logits, compared in float64 alone"
 RIVALS = "states that any other machine with these answers has at least"
-COVERED = "longer words that cover its transitions (W-method)"
+COVERED = "longer words of the W-method, all answered alike"
 MIXED = "letter counts after which the order of the letters matters"
 SHOWN = (MARGIN, CLOSE_ANSWERS, OPEN_ANSWERS, COVERED, RIVALS, MIXED)
 SHOWN_PARTS = ("excess", "letter ")  # with which names of others that are shown begin

@@ -16,7 +16,8 @@ from vitrify.arrays import Floats, Ints
 from vitrify.certification.evidence import Scope
 from vitrify.errors import InputError
 from vitrify.extraction.callables import CallableNet, callable_net
-from vitrify.extraction.counters import describe, shapes
+from vitrify.extraction.counters import LetterCounts, describe, shapes
+from vitrify.extraction.observations import Observations, SearchBudget
 from vitrify.extraction.result import MIXED
 from vitrify.net.weights import Weights
 from vitrify.spec.automata.automaton import Automaton
@@ -35,7 +36,7 @@ def counter(shape: tuple[tuple[int, int], ...], answers: Ints, longest: int = 24
             place = place * (start + modulus) + count
         return np.stack([1 - answers[place], answers[place]], axis=-1) * 2.0
 
-    return callable_net(function, "abc"[: len(shape)], ("no", "yes"), longest=longest)
+    return callable_net(function, "abcdefg"[: len(shape)], ("no", "yes"), longest=longest)
 
 
 def facts(result: v.Extraction) -> dict[str, Any]:
@@ -135,10 +136,45 @@ def test_a_built_counter_is_proved_for_every_length() -> None:
 def test_too_few_states_give_the_counter_whose_first_mistake_comes_latest() -> None:
     net = model_of(cyclic(2), lambda words: np.maximum(counts(words) - 5, 0) % 2)
     result = v.extract(net, "counter", max_length=9, max_states=3)
-    assert result.stopped == "no counter of 3 states, the most that are allowed, fits"
+    assert result.stopped is not None
+    assert result.stopped.startswith("a letter takes more than 3 states, the most that are allowed")
     assert result.spec == cyclic(2)
     assert result.counterexample is not None
     assert result.counterexample["word"] == ["1"] * 6
+
+
+def test_states_are_counted_in_the_minimal_automaton() -> None:
+    """Each of seven letters is counted modulo two: 128 states before minimization, and two after it."""
+    even = np.array([bin(state).count("1") % 2 for state in range(128)])
+    net = counter(((0, 2),) * 7, even)
+    result = v.extract(net, "counter", max_length=3, max_states=2)
+    assert (result.stopped, len(result.spec.states), result.evidence.verdict) == (None, 2, "holds")
+    refused = v.extract(net, "counter", max_length=3, max_states=1)
+    assert refused.evidence.verdict == "fails"
+    assert refused.stopped is not None
+    apart = counter(((0, 2),) * 2, np.arange(4) // 3)  # four states, two of each letter
+    few = v.extract(apart, "counter", max_length=6, max_states=3)
+    assert few.stopped == "the counter that fits has 4 states: 3 are the most that are allowed"
+
+
+def test_letters_that_fit_alone_must_fit_together() -> None:
+    """No two words that differ by one or two letters differ in their answer; those of lengths 0 and 3 do."""
+    vectors, votes = np.array([[0], [1], [3]]), np.array([[1, 0], [1, 0], [0, 1]])
+    counted = LetterCounts(vectors, np.arange(2), votes, 0)
+    assert counted.smallest(0, 3) == (0, 1)
+    shape, reason = counted.fitted(3)
+    assert reason is None
+    assert counted.answers(shape)[counted.classes(shape)].tolist() == [0, 0, 1]
+    assert counted.fitted(1) == (((0, 1),), "each letter fits alone, but not all of them together")
+
+
+def test_a_prefix_of_several_long_words_is_counted_once() -> None:
+    observations = Observations(model_of(cyclic(2)), SearchBudget(1000))
+    observations.complete_to(2)
+    longer = np.array([[0, 0, 0, 0], [0, 0, 0, 1], [0, 1, 1, 1]])
+    counted = LetterCounts.of(observations, longer)
+    words = {tuple(word[:length]) for word in longer.tolist() for length in (3, 4)}
+    assert counted.votes.sum() == 2 + 4 + len(words) + (observations.first == 0)
 
 
 def test_the_search_is_bounded_interrupted_and_resumed(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from vitrify.certification.evidence import Scope
 from vitrify.errors import InputError
 from vitrify.extraction import observations as module
 from vitrify.extraction.callables import callable_net
-from vitrify.extraction.result import CLOSE_ANSWERS, COVERED, MARGIN, OPEN_ANSWERS
+from vitrify.extraction.result import CLOSE_ANSWERS, COVERED, MARGIN, OPEN_ANSWERS, RIVALS
 from vitrify.net.sparse import dense
 from vitrify.net.transformer import Transformer
 from vitrify.net.weights import Weights
@@ -108,6 +108,30 @@ def test_the_whole_reach_of_a_network_is_exhaustive() -> None:
     assert headline is not None
     assert (headline.scope, headline.longest) == (Scope.EXHAUSTIVE, 8)
     assert result.known == "equal on every word up to length 8, the longest that the network reads"
+
+
+@each("longest", (1, 3, 4))
+@each("answers", ("verdict", "states"))
+def test_the_least_number_of_states_of_another_machine_is_that_of_one(longest: int, answers: str) -> None:
+    """It counts letters, and answers otherwise after the last. Of yes and no, that after the empty word is ignored."""
+    one = Automaton(("low", "high"), ("a",), ((0,), (1,)), 0, frozenset({1}))
+    result = v.extract(model_of(one, answers=answers, longest=20), max_length=longest, max_states=1)
+    other = longest + 1 + (answers == "states")  # states that first answer otherwise at length `longest` + 1
+    assert len(result.spec.states) == 1
+    assert result.evidence.measured(RIVALS) == other
+
+
+def test_another_machine_is_told_apart_up_to_the_proved_length() -> None:
+    net = v.build(cyclic(3), "log-depth", max_length=12)
+    result = v.extract(net, max_length=6)
+    assert result.known == "equal on every word up to length 12, proved"
+    assert result.evidence.measured(RIVALS) == 12 + 3 - 3
+
+
+def test_a_counterexample_is_printed_with_the_answers_of_spec_and_network() -> None:
+    net = model_of(cyclic(2), lambda words: planted(words, "0110"))
+    rows = dict(v.extract(net, max_length=8, max_states=2).rows())
+    assert rows["counterexample"] == "word: 0 1 1 0, spec: yes, network: no"
 
 
 def test_a_deviation_that_only_long_words_show_is_the_counterexample() -> None:
