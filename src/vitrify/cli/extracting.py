@@ -27,7 +27,7 @@ def extract(
     kind: Annotated[Kind, opt("Kind of spec to extract.", "--as")] = "automaton",
     out: Annotated[Path | None, opt("Write the spec here.", "--out", "-o", metavar="FILE")] = None,
     max_length: Annotated[int | None, opt("Run all words up to this length. Default: chosen by cost.", min=0)] = None,
-    max_states: Annotated[int, opt("Largest automaton that is learned.", min=1)] = 64,
+    max_states: Annotated[int, opt("States of the largest automaton that is learned, or counter.", min=1)] = 64,
     order: Annotated[int | None, opt("Order of the n-gram model. Default: by measured dependence.", min=1)] = None,
     tolerance: Annotated[
         float, opt("Nats per symbol that an n-gram model may lose against the network.", min=0.0)
@@ -52,7 +52,7 @@ def extract(
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Extract the spec that a network computes, with a certificate, or a counterexample to the best one (exit 1)."""
+    """Extract a spec of a network, with how far they are known to be equal; exit 1 if a counterexample is known."""
     from vitrify.encoding import line
     from vitrify.extraction import extract as extracted
     from vitrify.files import write_text
