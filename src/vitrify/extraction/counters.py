@@ -96,12 +96,12 @@ class LetterCounts:
         For each modulus, $s$ is one more than the last count at which $m$ more letters change an answer. A modulus is
         left out if $s + m$ exceeds `most`, or if no words with counts $n_a \ge s$ and $n_a + m$ were run.
         """
-        row_of = {tuple(vector): row for row, vector in enumerate(self.vectors.tolist())}
+        index_of = {tuple(vector): index for index, vector in enumerate(self.vectors.tolist())}
         fitting = []
         for modulus in range(1, most + 1):
             more = self.vectors.copy()
             more[:, letter] += modulus
-            after = np.array([row_of.get(tuple(vector), -1) for vector in more.tolist()])
+            after = np.array([index_of.get(tuple(vector), -1) for vector in more.tolist()])
             known, counts = after >= 0, self.vectors[:, letter]
             changed = counts[known & (self.best != self.best[after])]
             start = int(changed.max(initial=-1)) + 1
