@@ -119,6 +119,19 @@ def test_a_predicate_that_refuses_none_selects_nothing_there_even_among_tuples(t
     assert from_tracr(written(tmp_path, *lines), "ab", 4)(list("aaab")) == [0, 3, 3, 3]
 
 
+def test_constants_and_defaults_may_be_tuples(tmp_path: Path) -> None:
+    lines = (
+        PAIRS,
+        "before = rasp.Select(rasp.indices, rasp.indices, lambda key, query: key == query - 1)",
+        "previous = rasp.Aggregate(before, pairs, default=DEFAULT)",
+        "made = rasp.SequenceMap(lambda x, y: str(x) + str(y[1]), previous, rasp.Full(('a', 7)))",
+    )
+    for default, at_first in (("(0, 0)", "(0, 0)7"), ("0", "07"), ("None", None)):
+        text = "\n".join(lines).replace("DEFAULT", default)
+        spec = from_tracr(written(tmp_path, text), "ab", 4)
+        assert spec(list("ab")) == [at_first, "('a', 'a')7"]
+
+
 def test_a_string_is_no_tuple_that_is_written_like_it(tmp_path: Path) -> None:
     lines = (
         PAIRS,
@@ -175,6 +188,10 @@ WRONG = {
     "made = 3": (InputError, "made is a int; name an SOp"),
     "other = rasp.tokens": (InputError, r"made is not there; name an SOp \(other\)"),
     "made = rasp.Map(lambda x: (x, x), rasp.tokens)": (SpecError, "its result has others"),
+    "made = rasp.Aggregate(rasp.Select(rasp.indices, rasp.indices, rasp.Comparison.EQ), rasp.tokens, default=())": (
+        SpecError,
+        "a default must be a value like those that are selected: .. is no number",
+    ),
     "made = rasp.Map(lambda x: float('inf'), rasp.tokens)": (SpecError, "its numbers must be finite"),
     "all_ = rasp.Select(rasp.tokens, rasp.tokens, rasp.Comparison.TRUE)\nmade = rasp.Aggregate(all_, rasp.tokens)": (
         SpecError,

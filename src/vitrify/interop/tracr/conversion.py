@@ -12,7 +12,7 @@ fine inside a program, not as its result.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
@@ -31,7 +31,6 @@ from vitrify.spec.programs.expression import (
     choose,
     everywhere,
     exact,
-    expression,
     indices,
     mean,
     select,
@@ -136,7 +135,7 @@ class Converter:
             language.LengthType: width(everywhere),
         }
         if isinstance(sop, language.Full):
-            return self._as_part(expression(as_value(sop.fill)))
+            return self._tabulated((), lambda: sop.fill, "constant")
         return self._as_part(simple[type(sop)])
 
     def _as_part(self, expr: Expr) -> TracrPart:
@@ -195,14 +194,13 @@ class Converter:
         if part.expr is not None:
             return part.expr, lambda value: value
 
-        def code(*row: Value) -> str:
-            value: Hashable = part.function(*row)
-            self._codes[repr(value)] = value
-            return repr(value)
-
-        coded = self._tabulated(part.args, code, "code").expr
+        coded = self._tabulated(part.args, lambda *row: self._code(part.function(*row)), "code").expr
         assert coded is not None
         return coded, lambda value: self._codes[str(value)]
+
+    def _code(self, value: Any) -> str:
+        self._codes[repr(value)] = value
+        return repr(value)
 
     def selector(self, chosen: language.Selector) -> Selector:
         """Return a selector."""
@@ -242,7 +240,11 @@ class Converter:
 
     def _aggregated(self, sop: language.Aggregate) -> TracrPart:
         selector, (inner, decode) = self.selector(sop.selector), self._encoded(self.part(sop.sop))
-        default = as_value(sop.default)
+        coded = self.part(sop.sop).expr is None
+        try:
+            default = self._code(sop.default) if coded else as_value(sop.default)
+        except TypeError as error:
+            raise SpecError([f"a default must be a value like those that are selected: {error}"]) from None
         if sop.selector.name:
             self.values.names.setdefault(self.values.include(selector), sop.selector.name)
         if id(sop) not in self.means or not self.values.numeric(inner):
@@ -253,8 +255,4 @@ class Converter:
             part = self._as_part(mean(selector, inner, default if isinstance(default, int | Fraction) else 0))
         else:
             part = self._as_part(choose(width(selector) > 0, mean(selector, inner, 0), default))
-        return (
-            part
-            if self.part(sop.sop).expr is not None
-            else TracrPart(part.args, lambda value: value if value is None else decode(value), None)
-        )
+        return TracrPart(part.args, decode, None) if coded else part
