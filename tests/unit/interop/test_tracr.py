@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from fractions import Fraction
 from itertools import product
 from pathlib import Path
 
@@ -102,14 +103,95 @@ def test_an_expression_is_evaluated_when_it_is_called(tmp_path: Path) -> None:
     assert from_tracr(source, "ab", 4)(list("aab")) == [2, 2, 1]
 
 
+PAIRS = "pairs = rasp.SequenceMap(lambda x, y: (x, y), rasp.tokens, rasp.tokens)"
+EQ = "rasp.Comparison.EQ"
+
+
+def test_a_predicate_that_refuses_none_selects_nothing_there_even_among_tuples(tmp_path: Path) -> None:
+    lines = (
+        PAIRS,
+        "before = rasp.Select(rasp.indices, rasp.indices, lambda key, query: key == query - 1)",
+        "previous = rasp.Aggregate(before, pairs)",  # None at the first position
+        "made = rasp.SelectorWidth(rasp.Select(previous, rasp.tokens, lambda key, query: key[0] == query))",
+    )
+    assert from_tracr(written(tmp_path, *lines), "ab", 4)(list("aab")) == [2, 2, 0]
+    lines = (*lines[:3], f"made = rasp.SelectorWidth(rasp.Select(previous, previous, {EQ}))")
+    assert from_tracr(written(tmp_path, *lines), "ab", 4)(list("aaab")) == [0, 3, 3, 3]
+
+
+def test_constants_and_defaults_may_be_tuples(tmp_path: Path) -> None:
+    lines = (
+        PAIRS,
+        "before = rasp.Select(rasp.indices, rasp.indices, lambda key, query: key == query - 1)",
+        "previous = rasp.Aggregate(before, pairs, default=DEFAULT)",
+        "made = rasp.SequenceMap(lambda x, y: str(x) + str(y[1]), previous, rasp.Full(('a', 7)))",
+    )
+    for default, at_first in (("(0, 0)", "(0, 0)7"), ("0", "07"), ("None", None)):
+        text = "\n".join(lines).replace("DEFAULT", default)
+        spec = from_tracr(written(tmp_path, text), "ab", 4)
+        assert spec(list("ab")) == [at_first, "('a', 'a')7"]
+
+
+def test_a_string_is_no_tuple_that_is_written_like_it(tmp_path: Path) -> None:
+    lines = (
+        PAIRS,
+        "text = rasp.Map(lambda x: '(1, 1)', rasp.tokens)",
+        f"made = rasp.SelectorWidth(rasp.Select(pairs, text, {EQ}))",
+    )
+    assert from_tracr(written(tmp_path, *lines), (1, 2), 3)(["1", "1"]) == [0, 0]
+
+
+def test_a_float_is_the_closest_fraction_or_what_its_bits_say(tmp_path: Path) -> None:
+    for text, value in (("5e-10", "0"), ("0.1", "1/10"), ("2.5e-8", str(Fraction(2.5e-8)))):
+        source = written(tmp_path, f"made = rasp.Map(lambda x: {text}, rasp.tokens)")
+        assert [str(v) for v in from_tracr(source, "a", 1)(["a"])] == [value]
+
+
+CALLS = """
+from tracr.compiler import compiling
+made = rasp.SelectorWidth(rasp.Select(rasp.tokens, rasp.tokens, rasp.Comparison.TRUE))
+other = rasp.tokens
+model = compiling.compile_rasp_to_model(made, {"a", "b"}, 5, mlp_exactness=50)
+short = compiling.compile_rasp_to_model(other, {"a"}, 2, causal=True)
+def build(): return short
+assert model.apply(["compiler_bos", "a", "b"]).decoded == [compiling.COMPILER_BOS, 2, 2]
+"""
+
+
+def test_what_the_compiler_returned_is_named_and_lends_its_settings_to_its_program_alone(tmp_path: Path) -> None:
+    file = written(tmp_path, CALLS).rpartition(":")[0]
+    for name, settings in (
+        ("made", (("a", "b"), 5, False)),
+        ("model", (("a", "b"), 5, False)),
+        ("other", (("a",), 2, True)),
+        ("build", (("a",), 2, True)),
+    ):
+        spec = from_tracr(f"{file}:{name}")
+        assert (spec.alphabet, spec.length, spec.causal) == settings
+    assert from_tracr(f"{file}:model", "abc", 3).alphabet == ("a", "b", "c")
+    readme = LIBRARY.with_name("readme.py")
+    with pytest.raises(InputError, match="neither symbols nor a length: give both"):
+        from_tracr(f"{readme}:make_length")  # another program is compiled there
+    with pytest.raises(InputError, match=r"name an SOp \(made, other, model, short\), what compile_rasp_to_model"):
+        from_tracr(f"{file}:none")
+
+
 WRONG = {
     "made = rasp.Map(lambda x: x + 1, rasp.tokens)": (SpecError, "map fails on 'a': TypeError"),
+    "made = rasp.SequenceMap(lambda x, i: {'a': [1], 'b': [1, 2, 3, 4]}[x][i], rasp.tokens, rasp.indices)": (
+        SpecError,
+        "map fails on 'a', 1: IndexError: .*; a function must accept every combination of values of its arguments",
+    ),
     "made = rasp.Map(lambda x: 1 / 0, rasp.tokens)\nmade = made +": (SpecError, "mine.py:3: SyntaxError"),
     "x = 1\nraise SystemExit('stop')": (SpecError, "mine.py:3: SystemExit: stop"),
     "made = rasp.Select(rasp.tokens, 'a', rasp.Comparison.EQ)": (SpecError, "mine.py:2: TypeError: 'a' must be values"),
     "made = 3": (InputError, "made is a int; name an SOp"),
     "other = rasp.tokens": (InputError, r"made is not there; name an SOp \(other\)"),
     "made = rasp.Map(lambda x: (x, x), rasp.tokens)": (SpecError, "its result has others"),
+    "made = rasp.Aggregate(rasp.Select(rasp.indices, rasp.indices, rasp.Comparison.EQ), rasp.tokens, default=())": (
+        SpecError,
+        "a default must be a value like those that are selected: .. is no number",
+    ),
     "made = rasp.Map(lambda x: float('inf'), rasp.tokens)": (SpecError, "its numbers must be finite"),
     "all_ = rasp.Select(rasp.tokens, rasp.tokens, rasp.Comparison.TRUE)\nmade = rasp.Aggregate(all_, rasp.tokens)": (
         SpecError,
@@ -136,8 +218,10 @@ def test_the_command_line_builds_and_certifies_a_program_of_tracr(tmp_path: Path
 
 
 def test_symbols_and_length_are_needed() -> None:
-    with pytest.raises(InputError, match="has neither symbols nor a length"):
-        from_tracr(f"{LIBRARY}:reverse")
+    missing = {"neither symbols nor a length": (None, None), "no length": ("ab", None), "no symbols": (None, 3)}
+    for what, (letters, longest) in missing.items():
+        with pytest.raises(InputError, match=f"the program has {what}: give both"):
+            from_tracr(f"{LIBRARY}:reverse", letters, longest)
     for symbols, length, given in (((), 3, "0 symbols"), ("ab", 0, "the length 0"), ([(1, 2)], 3, "symbol .1, 2.")):
         with pytest.raises(InputError, match=given):
             from_tracr(f"{LIBRARY}:reverse", symbols, length)
