@@ -70,7 +70,7 @@ def make(
                 rows.append((p.folder if rendering else p.name, *sizes, p.circuit.faithfulness))
             tick(number + 1, len(chosen))
     keys = ("name", "nodes", "edges", "composed", "true", "faithfulness")
-    columns = ("network", "nodes", "pairs", "of which compose", "true edges", "faithfulness")
+    columns = ("network", "nodes", "candidate edges", "of which compose", "true edges", "faithfulness")
     cells = [(*row, f"{share:.4g}") for *row, share in rows]
     show(
         as_json,

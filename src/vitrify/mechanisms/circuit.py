@@ -50,6 +50,7 @@ class Judge:
         self.output = wired.weights.architecture.output
         self.tolerance = usual_tolerance(self.output) if tolerance is None else tolerance
         self._recalled: dict[tuple[Edge, ...], list[Floats]] = {}
+        # for words of each length: activations on the donors, and the logits without cuts [pair, pos, …]
         self.ready: list[tuple[PatchDomain, dict[str, Array], Floats]] = []
         for part in domain:
             activations = activities(wired, part.tokens)

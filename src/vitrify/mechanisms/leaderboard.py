@@ -8,7 +8,7 @@ the true number of edges (or the edges that a method names without scores).
 | AUC | probability that a true edge has a higher score than another |
 | F1 | of the circuit's edges |
 | faithfulness | share of answers that stay when all edges outside the circuit are patched |
-| completeness | 1 less the mean of $\lvert F(C \setminus K) - F(M \setminus K) \rvert$, where $F$ is the share of answers that stay, $C$ the circuit, $M$ all edges, and $K$ is $C$ or one of `SUBSETS` random halves of it (Wang et al. 2022, arXiv 2211.00593) |
+| completeness | 1 minus the mean of $\lvert F(C \setminus K) - F(M \setminus K) \rvert$, where $F$ is the share of answers that stay, $C$ the circuit, $M$ all edges, and $K$ is $C$ or one of `SUBSETS` random subsets of it, each edge with probability 1/2 (Wang et al. 2022, arXiv 2211.00593) |
 
 Means over puzzles have 95 % bootstrap intervals.
 """  # noqa: E501

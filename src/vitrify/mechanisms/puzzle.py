@@ -115,7 +115,7 @@ def _compared(plain: Puzzle, rendering: Rendering) -> Puzzle:
     else:
         judge = recorded_judge(plain.name, plain.judge, edges)
     comparison = interchange(plain.judge, judge, edges)
-    if not comparison.holds:
+    if not comparison.holds or comparison.faithfulness is None:
         raise BuildRefused(
             f"the {rendering} rendering of {plain.name!r} has not the circuit of the plain one: {comparison}"
         )

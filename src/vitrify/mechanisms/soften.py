@@ -9,7 +9,7 @@ to anybody who looks. The softened network has
   mean over all inputs or outputs). So every edge carries something, and each part gets noise of $\sigma$ its size.
 
 Softness is as large as it can be, in the steps of `HEATS` and `NOISES`, such that `interchange` holds: the network
-answers as the construction does under all interventions. It was searched once and is recorded in `softness.json`.
+answers as the construction does under its interventions. It was searched once and is recorded in `softness.json`.
 """
 
 from __future__ import annotations
@@ -124,14 +124,14 @@ def groups_of(wired: NetWiring) -> dict[str, tuple[int, ...]]:
 
 
 def softest(reference: Judge, circuit: Sequence[Edge]) -> Softness | None:
-    """Return the largest softness with the same answers under all interventions: first of noise, then of heat."""
+    """Return the largest softness for which `interchange` holds: first of noise, then of heat."""
     heat = next((heat for heat in HEATS if _same(reference, circuit, Softness(heat, 0.0, 0))), None)
     tries = (Softness(warmer, noise, 0) for noise in NOISES for warmer in dict.fromkeys((heat or 1.0, 1.0)))
     return None if heat is None else next((each for each in tries if _same(reference, circuit, each)), None)
 
 
 def _same(reference: Judge, circuit: Sequence[Edge], softness: Softness) -> bool:
-    return interchange(reference, soft_judge(reference, circuit, softness), circuit, hasty=True).holds
+    return interchange(reference, soft_judge(reference, circuit, softness), circuit, stop_early=True).holds
 
 
 @cache

@@ -13,10 +13,11 @@ from cases import each
 from vitrify.errors import BuildRefused, InputError
 from vitrify.mechanisms import soften, train
 from vitrify.mechanisms.circuit import Judge
-from vitrify.mechanisms.interchange import interchange, interventions
+from vitrify.mechanisms.interchange import MAX_MOVE, decided, interchange, interventions, wide_tolerance
 from vitrify.mechanisms.puzzle import Puzzle, available, puzzle
 from vitrify.mechanisms.soften import Softness, another_judge, soft_judge
 from vitrify.mechanisms.zoo import networks
+from vitrify.net.architecture import OutputKind
 
 FEW = ["bigram", "induction", "majority", "mod3-one-layer"]
 
@@ -79,6 +80,57 @@ def test_the_nearest_wrong_network_is_rejected(name: str) -> None:
     more = interchange(made.judge, made.judge, (*edges, outside))  # one that is not true
     assert not more.holds
     assert more.silent == (outside,)
+
+
+def test_a_comparison_that_stops_early_measures_no_faithfulness() -> None:
+    made = plain("majority")
+    edges = made.circuit.edges
+    negated = changed(made, "unembed.W_U", -1.0)
+    early, full = (interchange(made.judge, negated, edges, stop_early=early) for early in (True, False))
+    assert (early.silent, early.faithfulness, early.holds) == (None, None, False)
+    assert 0 < early.violations <= early.compared < full.compared
+    assert full.faithfulness is not None
+    same = interchange(made.judge, made.judge, edges, stop_early=True)
+    assert same == interchange(made.judge, made.judge, edges)
+    assert same.holds
+
+
+def test_a_comparison_without_a_decided_output_of_patched_nodes_does_not_hold() -> None:
+    made = plain("majority")
+    domain = [part.only(np.flatnonzero(~part.aligned)) for part in made.judge.domain if not part.aligned.all()]
+    judge = Judge(made.wired, domain)
+    result = interchange(judge, judge, made.circuit.edges)
+    assert (result.violations, result.silent, result.faithfulness) == (0, (), 1.0)
+    assert result.compared > result.compared_with_nodes == 0
+    assert not result.holds
+    whole = interchange(made.judge, made.judge, made.circuit.edges)
+    assert 0 < whole.compared_with_nodes < whole.compared
+
+
+@pytest.mark.parametrize(
+    ("kind", "logits", "expected"),
+    [
+        ("transducer", [1.0, 0.81, 0.0], False),  # below the largest by less than twice the tolerance
+        ("transducer", [1.0, 0.79, 0.0], True),
+        ("transducer", [1.0, 1.0 - 5e-7, 0.0], True),  # a tie
+        ("transducer", [1.0, 1.0 - 5e-6, 0.0], False),
+        ("next", [1.0, 0.049, -0.2], True),
+        ("next", [1.0, 0.051, -0.2], False),
+        ("next", [1.0, 0.149, -0.2], False),
+        ("next", [1.0, 0.151, -0.2], True),
+        ("lm", [0.1, 0.1, 0.1], True),
+        ("values", [0.1, 0.1, 0.1], True),
+    ],
+)
+def test_outputs_are_decided_where_no_logit_is_near_to_changing_them(
+    kind: OutputKind, logits: list[float], expected: bool
+) -> None:
+    output = replace(plain("majority").wired.weights.architecture.output, kind=kind)
+    assert decided(output, np.array([[logits]]), 0.1).tolist() == [[expected]]
+
+
+def test_an_empty_circuit_has_a_tolerance() -> None:
+    assert wide_tolerance(plain("bigram").judge, ()) == MAX_MOVE
 
 
 def test_without_softness_the_same_answers_and_the_same_bytes() -> None:
