@@ -86,6 +86,15 @@ FINDINGS = {  # what no source states: claim and statement -> what it would mean
     "$\\chi^2$ information: the two agree at parents, but a sibling has information and almost no gradient",
     ("tied_transformers_learn_a_markov_chain_only_if_p_plus_q_is_below_1", "mirror"): "Of two bit chains that are "
     "mirror images, only one is learned from the better start: the code of the bit breaks their symmetry",
+    (
+        "parity_transformers_count_to_the_largest_number_of_ones_they_saw",
+        "last answer",
+    ): "Transformers trained on parity "
+    "are saturating counters: they answer every larger number of ones like the largest that they saw",
+    (
+        "parity_transformers_count_to_the_largest_number_of_ones_they_saw",
+        "recurrences count on",
+    ): "LSTMs and Householder recurrences, trained on the same words, count on",
     ("parity_generalizes_to_longer_words_but_not_to_more_ones", "apart"): "For parity the number of ones, not the "
     "length, is what nets do not extrapolate",
 }
