@@ -150,10 +150,13 @@ def draw(figures: Figures) -> Figure:
     rows = max(1, len({each["k"] for each in nets.values()}))
     title = "Parity nets beyond the trained numbers of ones: share of the answer “odd”"
     figure, axes = sheet(rows, -(-len(nets) // rows), title, 3.6, 2.6)
+    titles = {"none": "transformer, no positions", "learned": "transformer, learned positions", "lstm": "LSTM"}
     for own, (name, each) in zip(axes.ravel(), nets.items(), strict=False):
+        kind, _, count = name.partition(", ")
         heat(own, np.array(each["odd"]), aspect="auto", cmap="RdYlBu", vmin=0, vmax=1)
         own.axvline(each["k"] + 0.5, color="black", linewidth=2)
-        own.set(xlabel="number of ones (trained left of the line)", ylabel="seed", title=name)
+        own.set(xlabel="number of ones (trained left of the line)", ylabel="seed")
+        own.set_title(f"{titles.get(kind, 'Householder recurrence')}, {count}", fontsize=9)
     return figure
 
 
