@@ -55,6 +55,7 @@ CASES = (
     Case("score text {examples}/week.txt"),
     Case("certify net --mutants 3"),
     Case("recheck net"),
+    Case("compare net net --max-length 4"),
     Case("extract net --max-length 8 -o read", "extract"),
     Case("bound"),
     Case("bound induction --parameters"),

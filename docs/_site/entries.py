@@ -147,7 +147,8 @@ def summary(name: str) -> str:
 def source(name: str) -> Path:
     """Return the file of a module."""
     path = SOURCES.parent.joinpath(*name.split("."))
-    return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+    package = path / "__init__.py"
+    return package if package.exists() else path.with_suffix(".py")
 
 
 def cell(text: str | None) -> str:

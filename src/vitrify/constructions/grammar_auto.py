@@ -1,5 +1,7 @@
 """A bounded-depth grammar becomes the network whose construction declares the smallest width.
 
+All candidates are in the spirit of Nandakumar et al. (2026, arXiv 2606.17522).
+
 The candidates are spans, shapes and one pass (`grammar_spans.py`, `grammar_shapes.py`, `grammar_one_pass.py`): all give
 the sets of next words of every grammar without recursion. Where trees have many shapes, only spans are a candidate,
 because their sizes do not depend on the number of shapes: to list the others would take longer than to build the net.

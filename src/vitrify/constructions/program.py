@@ -87,7 +87,7 @@ def program_net(
     except RecursionError:
         deepest = program.values.lines.get(program.root)
         line = "" if deepest is None else f"line {deepest}: "
-        raise BuildRefused(f"{line}hundreds of functions stand inside each other: use fewer of them") from None
+        raise BuildRefused(f"{line}thousands of functions stand inside each other: use fewer of them") from None
     finally:
         sys.setrecursionlimit(limit)
 

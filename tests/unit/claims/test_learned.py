@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ import scipy.stats
 from typer.testing import CliRunner
 
 from vitrify.certification.evidence import Criterion, Domain, Evidence, Method, combine, judged
-from vitrify.claims.catalogue import Claim, Figure, Figures, Outcome, Subject, listing, run_claim
+from vitrify.claims.catalogue import Claim, Figure, Figures, Outcome, Subject, claim_of, listing, run_claim
 from vitrify.claims.protocol import judging
 from vitrify.claims.protocol.measurements import Measured
 from vitrify.claims.protocol.planning import Plan, Statement
@@ -115,7 +116,7 @@ def test_evidence_is_kept_with_its_device_and_its_figure_is_drawn_again_from_the
     assert json.loads(run.invoke(app, ["evidence", "--evidence", str(tmp_path), "--json"]).output) == [found.to_json()]
 
 
-def test_what_is_missing_or_wrong_is_refused_in_words(tmp_path: Path) -> None:
+def test_what_is_missing_or_wrong_is_refused_in_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InputError, match="is not there: 'vitrify check"):
         HEADLINE.recorded(tmp_path)
     with pytest.raises(InputError, match="there is no evidence in"):
@@ -129,6 +130,8 @@ def test_what_is_missing_or_wrong_is_refused_in_words(tmp_path: Path) -> None:
         (tmp_path / f"{NAME}.json").write_text(text)
         with pytest.raises(InputError, match=why):
             HEADLINE.recorded(tmp_path)
+    plain = replace(claim_of(HEADLINE), draw=None, figure=None)
+    monkeypatch.setattr(recorded, "claim_of", lambda _: plain)
     with pytest.raises(InputError, match="has no figure"):
         recorded.figure(HEADLINE, run_claim(HEADLINE), tmp_path / "x.svg")
     with pytest.raises(InputError, match="one scale only"):

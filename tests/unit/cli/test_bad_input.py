@@ -304,9 +304,11 @@ def test_every_fault_is_told_with_its_line(case: str, tmp_path: Path) -> None:
 
 def test_words_longer_than_a_program_are_refused_with_both_ways_out(tmp_path: Path) -> None:
     (tmp_path / "x.rasp").write_text(RASP + "return tokens")
-    short = vitrify("build", tmp_path / "x.rasp", "-o", tmp_path / "net", "--max-length", 4)
-    assert short.returncode == 2
-    assert "says how long words are" in short.stderr
+    longer = vitrify("build", tmp_path / "x.rasp", "-o", tmp_path / "net", "--max-length", 6)
+    assert longer.returncode == 2
+    assert "says how long words are" in longer.stderr
+    assert "write 'length: 6' there" in longer.stderr
+    assert vitrify("build", tmp_path / "x.rasp", "-o", tmp_path / "short", "--max-length", 4).returncode == 0
     assert vitrify("build", tmp_path / "x.rasp", "-o", tmp_path / "net").returncode == 0
     long = vitrify("run", tmp_path / "net", *"aaaaaa")
     assert long.returncode == 2

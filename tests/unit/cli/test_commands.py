@@ -210,7 +210,7 @@ def test_list_has_claims_with_a_status_and_shapes_with_a_method() -> None:
     found = answer("list")
     claims = {entry["name"]: entry for entry in found["claims"]}
     assert all(set(entry) >= {"name", "id", "standing", "method"} for entry in claims.values())
-    assert claims["any_automaton_runs_in_log_depth"]["method"] == "sampled"
+    assert claims["any_automaton_runs_in_log_depth"]["method"] == "proved"
     assert claims["the_sqrt_position_code_needs_a_cubic_temperature"]["method"] is None
     links = {entry["construction"]: entry["links"] for entry in found["constructions"]}
     assert links["log-depth"] == {"weights": "to T", "spec": "to T"}
@@ -229,7 +229,7 @@ def test_show_says_how_a_shape_is_certified() -> None:
     assert "proved for every word of every length" in shown
     assert "ReLU" in shown
     assert "tested on samples" in vitrify("show", "copying").stdout
-    assert "sampled: besides the check" in vitrify("show", "any_automaton_runs_in_log").stdout
+    assert "sampled: besides the check" in vitrify("show", "any_continuous_function").stdout
     assert "exhaustive: besides the check" in vitrify("show", "a_pcfg_runs_as_its_exact").stdout
 
 

@@ -133,7 +133,7 @@ def test_rows_that_would_fill_the_disk_are_refused(tmp_path: Path, monkeypatch: 
     with pytest.raises(InputError, match=r"204,800 rows of markov take about .* are free in .*: write fewer rows"):
         write_data(CHAIN, tmp_path / "more", {"train": 204_800})
     assert [path.name for path in tmp_path.iterdir()] == ["rows"]
-    with pytest.raises(InputError, match=r"a seed must lie from 0 to 4,294,967,295, not -1"):
+    with pytest.raises(InputError, match=r"a seed must be a whole number from 0 to 4,294,967,295, not -1"):
         write_data(CHAIN, tmp_path / "more", {"train": 1}, seed=-1)
     with pytest.raises(InputError, match=r"must be 1 to 4,294,967,296, not 4,294,967,297"):
         write_data(CHAIN, tmp_path / "more", {"train": (1 << 32) + 1})

@@ -104,7 +104,7 @@ DAMAGE = [
     ),
     (("output", "scores"), 1, "net.output.scores must be one of softmax, log, linear, not 1"),
     (("output", "symbols"), {}, "net.output.symbols must be a list, each entry a text, not {}"),
-    (("output", "error"), 0.5, "net.output.error must be 0 where answers are no numbers, not 0.5"),
+    (("output", "error"), 0.5, "net.output.error of a probability must be below 0.5, not 0.5"),
     (("max_length",), "5", 'net.max_length must be a whole number from 0 to 1,099,511,627,776, not "5"'),
     (("d_model",), 5.5, "net.d_model must be a whole number from 0 to 1,099,511,627,776, not 5.5"),
     (("d_model",), True, "net.d_model must be a whole number from 0 to 1,099,511,627,776, not true"),
