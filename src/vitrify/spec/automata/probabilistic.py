@@ -211,7 +211,8 @@ class ProbabilisticAutomaton(Spec):
                 for y, row in zip(self.alphabet, moves[:, q], strict=True)
                 if row.any()
             }
-        grams: dict[tuple[str, ...], float] = {(BEGIN,): LOG10_ZERO} | {(word,): uniform for word in words}
+        grams: dict[tuple[str, ...], float] = {(BEGIN,): LOG10_ZERO}
+        grams |= {(word,): uniform for word in words}
         for context, law in laws.items():
             grams |= {(*context, word): float(np.log10(p)) for word, p in law.items() if p > 0}
         return NGramModel.from_ngrams({g: (p, LOG10_ZERO if g in laws else 0.0) for g, p in grams.items()})
