@@ -55,11 +55,11 @@ def accepts(hint: object, data: object) -> bool:
         return isinstance(data, list | tuple) and (
             not parts or (len(items) == len(data) and all(map(accepts, items, data)))
         )
-    if is_dataclass(kind) or kind in (Mapping, dict):
+    if kind in (Mapping, dict):
         values = parts[1:] or (Any,)
-        return isinstance(data, kind if isinstance(kind, type) else object) or (
-            isinstance(data, Mapping) and all(accepts(values[0], part) for part in data.values())
-        )
+        return isinstance(data, Mapping) and all(accepts(values[0], part) for part in data.values())
+    if is_dataclass(kind):
+        return isinstance(data, (kind if isinstance(kind, type) else object, Mapping))
     if kind in (int, float):
         return isinstance(data, int if kind is int else int | float) and not isinstance(data, bool)
     if isinstance(kind, type) and issubclass(kind, Enum):
