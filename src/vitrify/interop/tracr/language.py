@@ -9,7 +9,7 @@ Element-wise functions keep None. `Aggregate` is the mean of selected numbers, o
 | `Map(f, x)`, `SequenceMap(f, x, y)`, `LinearSequenceMap(x, y, a, b)` | `f(x)`, `f(x, y)`, `a * x + b * y` |
 | operators of Python | the same, with constants or other values |
 | `Select(keys, queries, predicate)` | key and query pass; a `Comparison` or a function of both |
-| `selector_and`, `selector_or`, `selector_not`, or `& | ~` | combinations of selectors |
+| `selector_and`, `selector_or`, `selector_not`, or the operators of sets | combinations of selectors |
 | `SelectorWidth(selector)`, `Aggregate(selector, values, default)` | number of selected positions; mean |
 | `numerical(x)`, `categorical(x)`, `x.named(name)` | how Tracr stores the values; the name of a part |
 
