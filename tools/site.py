@@ -59,6 +59,7 @@ def front(out: Path) -> None:
     """Write the front page, with a network in it."""
     spec = Automaton.from_regex(EXPRESSION)
     data = packed(build(spec, max_length=16), spec)
+    data["suggestions"].insert(0, list("abba"))  # which it accepts
     values = {
         "data": embedded(data),
         "spec": EXPRESSION,
