@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -134,10 +136,9 @@ def test_checkpoints_are_at_log_spaced_steps_and_change_no_number() -> None:
         np.testing.assert_array_equal(watched.weights.arrays[name], array)
 
 
-def test_an_interrupted_group_keeps_the_same_checkpoints(stored: tuple[RunStore, list[Run]], tmp_path: Path) -> None:
-    """Killed after step 3 and resumed, the second member alone: as if it had never been interrupted."""
-    whole, runs = stored
-    store = RunStore(tmp_path / "runs")
+@contextmanager
+def stopped_after_step_3(store: RunStore) -> Iterator[tuple[Any, Any]]:
+    """Yield a group of two members and its place in the store, both held open, after three steps of training."""
     (group,) = plan(CHAINS, MODEL, RECIPE, {}, 2)
     program = TrainingProgram(group)
     with store.open_many(program.identities) as opened:
@@ -146,6 +147,15 @@ def test_an_interrupted_group_keeps_the_same_checkpoints(stored: tuple[RunStore,
             held.record(event)
             if event.step == 3:
                 break
+        yield group, held
+
+
+def test_an_interrupted_group_keeps_the_same_checkpoints(stored: tuple[RunStore, list[Run]], tmp_path: Path) -> None:
+    """Killed after step 3 and resumed, the second member alone: as if it had never been interrupted."""
+    whole, runs = stored
+    store = RunStore(tmp_path / "runs")
+    with stopped_after_step_3(store) as (group, held):
+        pass
     assert len(list(held.folder.glob("net-*"))) == 3  # after 0, 1 and 3 steps
     (record,) = train_groups([replace(group, members=group.members[1:])], RunStore(store.path))
     assert record.id == runs[1].id
@@ -158,14 +168,7 @@ def test_checkpoints_are_read_while_the_run_is_in_training(stored: tuple[RunStor
     """They are those of the finished run; the end is not there yet, and a message names what is."""
     whole, runs = stored
     store = RunStore(tmp_path / "runs")
-    (group,) = plan(CHAINS, MODEL, RECIPE, {}, 2)
-    program = TrainingProgram(group)
-    with store.open_many(program.identities) as opened:
-        (held,) = opened.groups
-        for event in Trainer(program).events(checkpoint_seconds=0):
-            held.record(event)
-            if event.step == 3:
-                break
+    with stopped_after_step_3(store):
         reader = RunStore(store.path)
         for run in runs:
             (record,) = reader.runs(f"seed={run.identity['seed']}")
